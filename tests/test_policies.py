@@ -114,9 +114,12 @@ def test_every_preset_survives_a_round_trip_through_a_table():
     [
         ({"base": "pie"}, r"\[policies.mine\] base = 'pie': must be one of foldline, coop, .*amp"),
         ({"base": 3}, r"base = 3: must be one of"),
-        ({"base": "mine"}, r"base = 'mine': these policies are based on each other"),
-        ({"kep": 3}, r"\[policies.mine\] kep: no such field; did you mean keep\? There are summary, enabled"),
-        ({"wholly_unknown": 3}, r"wholly_unknown: no such field; There are"),
+        ({"base": "mine"}, r"base = 'mine': a policy cannot be based on itself"),
+        (
+            {"kep": 3},
+            r"\[policies.mine\] kep: no such field; did you mean keep\? The fields are summary, enabled",
+        ),
+        ({"wholly_unknown": 3}, r"wholly_unknown: no such field; The fields are"),
         ({"cut_rule": "half"}, r"cut_rule = 'half': must be one of turn, user, user_or_plain_assistant, "),
         ({"summary_role": "tool"}, r"summary_role = 'tool': must be one of user, system"),
         ({"check_at": ["turn_start", "noon"]}, r"check_at = 'noon': must be one of turn_start, after_reply"),
@@ -130,7 +133,7 @@ def test_every_preset_survives_a_round_trip_through_a_table():
         ({"hard": True}, r"hard = True: must be tokens"),
         ({"hard": "150%"}, r"hard = '150%': .*a fraction is from 0 to 1"),
         ({"hard": {"fraction": -0.5}}, r"a fraction is from 0 to 1"),
-        ({"hard": {"token": 5}}, r"hard.token: no such key; there are tokens, fraction, output, of, less"),
+        ({"hard": {"token": 5}}, r"hard.token: no such key; the keys are tokens, fraction, output, of, less"),
         ({"hard": {"tokens": "5"}}, r"hard = .*Expected `int \| null`.* - at `\$.tokens`; must be tokens"),
         ({"hard": {"tokens": -5}}, r"tokens must not be negative"),
         ({"hard": {"fraction": 0.5, "of": "output"}}, r"Invalid enum value 'output'"),
@@ -140,7 +143,7 @@ def test_every_preset_survives_a_round_trip_through_a_table():
         ({"reserve": "5% of usable"}, r"reserve: a reserve is a share of the context"),
         ({"soft": "5% of reserve"}, r"soft: only summary_tokens can be a share of the reserve"),
         ({"keep": "5% of reserve"}, r"keep: only summary_tokens can be a share of the reserve"),
-        ({"keep": {"messages": 3, "tokens": 4}}, r"keep.tokens: no such key; there are amount, messages"),
+        ({"keep": {"messages": 3, "tokens": 4}}, r"keep.tokens: no such key; the keys are amount, messages"),
         ({"keep": {"messages": "all"}}, r"keep = .*Expected `int"),
         ({"keep": "many"}, r"keep = 'many': must be tokens"),
         ({"per_model": 3}, r"per_model: must be tables by model name"),
@@ -163,7 +166,7 @@ def test_a_policy_has_no_ledger_to_switch_off():
 
 
 def test_tables_based_on_each_other_are_refused():
-    with pytest.raises(PolicyError, match="these policies are based on each other"):
+    with pytest.raises(PolicyError, match="a policy cannot be based on itself"):
         load({"policies": {"a": {"base": "b"}, "b": {"base": "a"}}})
 
 

@@ -1,4 +1,4 @@
-"""Policies that users write: tables in a TOML file, each a preset with some fields changed."""
+"""Policies that users write: tables in a TOML file, each a base policy with some fields changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Table = Mapping[str, Any]
 
 MOST = 1_000_000  # bytes of a file of settings or policies
 MOST_BASES = 50  # in a chain
-DEFAULT = "foldline"  # the base of a table that names none
+DEFAULT = "foldline"  # the base of a table without `base`
 AMOUNT_FORMS = (
     'tokens (30000), a share ("85%", "85% of usable") or a table such as {tokens = 30000, fraction = 0.2}'
 )
@@ -34,10 +34,10 @@ _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%(?:\s+of\s+(context|usable|reserve))?")
 
 
 def policy(name_or_path: str, user: Mapping[str, Policy] | None = None) -> Policy:
-    """Return the policy of that name, or the only one of a TOML file.
+    """Return the policy with a name, or the only policy of a TOML file.
 
-    `user` are policies that were loaded before; they override presets of the same name. `FILE.toml:NAME` is
-    one of several in a file. Raises PolicyError with the available names.
+    `FILE.toml:NAME` is one of several policies in a file. `user` are policies loaded earlier; they override
+    presets of the same name. Raises PolicyError with the available names.
     """
     known = {**PRESETS, **(user or {})}
     if not isinstance(name_or_path, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -57,10 +57,10 @@ def policy(name_or_path: str, user: Mapping[str, Policy] | None = None) -> Polic
 
 
 def load(source: str | Path | Table) -> dict[str, Policy]:
-    """Return the policies of the `[policies.NAME]` tables of a TOML file or of settings already parsed.
+    """Return the policies in the `[policies.NAME]` tables of a TOML file or of parsed settings.
 
     A table has a `base` (a preset, or another table of the same source; default `foldline`) and any field
-    of `Policy`. Raises PolicyError that names the file, the table, the key and what is allowed.
+    of `Policy`. Raises PolicyError that names the file, the table, the key and the allowed values.
     """
     if isinstance(source, Mapping):
         return _Tables("", source.get("policies", {})).policies()
@@ -86,7 +86,7 @@ def read_toml(path: Path, most: int = MOST) -> dict[str, Any]:
 
 
 class _Tables:
-    """The tables of one source, made into policies; a base may be another table."""
+    """The tables of one source, converted to policies; the base of a table may be another table."""
 
     def __init__(self, where: str, tables: Any) -> None:
         if not isinstance(tables, Mapping):
@@ -98,7 +98,7 @@ class _Tables:
     def policies(self) -> dict[str, Policy]:
         return {name: self._policy(name, ()) for name in self._tables}
 
-    def _policy(self, name: str, users: tuple[str, ...]) -> Policy:
+    def _policy(self, name: str, derived: tuple[str, ...]) -> Policy:
         if name in self._policies:
             return self._policies[name]
         where = f"{self._where}[policies.{name}]"
@@ -106,37 +106,39 @@ class _Tables:
         if not isinstance(table, Mapping):
             raise PolicyError(f"{where} must be a table")
         fields = dict(cast("Mapping[str, Any]", table))
-        base = self._base(fields.pop("base", DEFAULT), where, (*users, name))
+        base = self._base(fields.pop("base", DEFAULT), where, (*derived, name))
         fields = {"summary": f"{base.name}, changed", **fields, "name": name}
         self._policies[name] = changed(base, fields, where=where)
         return self._policies[name]
 
-    def _base(self, base: Any, where: str, users: tuple[str, ...]) -> Policy:
-        if base in users[:-1] or (base == users[-1] and base not in PRESETS):
-            raise PolicyError(f"{where} base = {base!r}: these policies are based on each other")
-        if len(users) > MOST_BASES:
+    def _base(self, base: Any, where: str, derived: tuple[str, ...]) -> Policy:
+        if base in derived[:-1] or (base == derived[-1] and base not in PRESETS):
             raise PolicyError(
-                f"{where} base = {base!r}: more than {MOST_BASES} policies are based on each other"
+                f"{where} base = {base!r}: a policy cannot be based on itself, directly or through others"
             )
-        if isinstance(base, str) and base in self._tables and base != users[-1]:
-            return self._policy(base, users)
+        if len(derived) > MOST_BASES:
+            raise PolicyError(
+                f"{where} base = {base!r}: a chain of bases may have at most {MOST_BASES} policies"
+            )
+        if isinstance(base, str) and base in self._tables and base != derived[-1]:
+            return self._policy(base, derived)
         if not isinstance(base, str) or base not in PRESETS:
-            names = ", ".join((*PRESETS, *(name for name in self._tables if name != users[-1])))
+            names = ", ".join((*PRESETS, *(name for name in self._tables if name != derived[-1])))
             raise PolicyError(f"{where} base = {base!r}: must be one of {names}")
         return preset(base)
 
 
 def changed(base: Policy, fields: Table, *, where: str = "policy") -> Policy:
-    """Return a policy with fields replaced, in the short forms that a TOML table may use.
+    """Return a policy with changed fields, given in the short forms that a TOML table may use.
 
-    Raises PolicyError that begins with `where` and names the key and what is allowed.
+    Raises PolicyError that begins with `where` and names the key and the allowed values.
     """
     built = {key: _value(key, value, where) for key, value in _reserves(fields).items()}
     return msgspec.convert({**msgspec.to_builtins(base), **built}, Policy)
 
 
 def _reserves(fields: Table) -> dict[str, Any]:
-    """Use a hard trigger given as the room to leave ("-30000") as the reserve too, unless one is given."""
+    """Use a hard trigger of the form "-30000" (the room to leave) as the reserve too, unless that is set."""
     hard = str(fields.get("hard")).strip()
     if hard.startswith("-") and _NUMBER.fullmatch(hard):
         return {"reserve": abs(_integer(hard)), **fields}
@@ -145,88 +147,90 @@ def _reserves(fields: Table) -> dict[str, Any]:
 
 def _value(key: str, value: Any, where: str) -> Any:
     """Return a field's value in builtins; raises PolicyError for an unknown key or an invalid value."""
-    at = f"{where} {key}"
+    name = f"{where} {key}"
     if key not in (*_SETTABLE, "name"):
         close = difflib.get_close_matches(key, _SETTABLE, n=1)
         hint = f"did you mean {close[0]}? " if close else ""
-        raise PolicyError(f"{at}: no such field; {hint}There are {', '.join(_SETTABLE)}")
+        raise PolicyError(f"{name}: no such field; {hint}The fields are {', '.join(_SETTABLE)}")
     if key == "keep":
-        return _keep(value, at)
+        return _keep(value, name)
     if key in _AMOUNTS:
-        amount = _amount(value, at)
-        _check_base(key, amount, at)
+        amount = _amount(value, name)
+        _check_base(key, amount, name)
         return amount
     if key == "per_model":
-        return _per_model(value, at)
-    _check_choice(_HINTS[key], value, at)
+        return _per_model(value, name)
+    _check_choice(_HINTS[key], value, name)
     try:
         msgspec.convert(value, _HINTS[key])
     except msgspec.ValidationError as error:
-        raise PolicyError(f"{at} = {value!r}: {error}") from error
+        raise PolicyError(f"{name} = {value!r}: {error}") from error
     numbers = value.values() if key == "limits" else [value]
     if any(isinstance(number, int) and number < 0 for number in numbers):
-        raise PolicyError(f"{at} = {value!r}: must not be negative")
+        raise PolicyError(f"{name} = {value!r}: must not be negative")
     return value
 
 
-def _check_base(key: str, amount: Table, at: str) -> None:
-    """Refuse an amount that makes no sense for its field."""
+def _check_base(key: str, amount: Table, name: str) -> None:
+    """Raise PolicyError for an amount that makes no sense for its field."""
     if "less" in amount and key not in ("soft", "hard"):
-        raise PolicyError(f"{at}: only soft and hard can be given as the room to leave")
+        raise PolicyError(f"{name}: only soft and hard can be given as the room to leave")
     if amount.get("of") == "usable" and key == "reserve":
         raise PolicyError(
-            f"{at}: a reserve is a share of the context, since usable is what remains without it"
+            f"{name}: a reserve is a share of the context, since usable is what remains without it"
         )
     if amount.get("of") == "reserve" and key != "summary_tokens":
-        raise PolicyError(f"{at}: only summary_tokens can be a share of the reserve")
+        raise PolicyError(f"{name}: only summary_tokens can be a share of the reserve")
 
 
-def _check_choice(hint: Any, value: Any, at: str) -> None:
-    """Refuse a value outside a field's fixed choices; the error names them."""
+def _check_choice(hint: Any, value: Any, name: str) -> None:
+    """Raise PolicyError for a value that is not among a field's choices; the error names them."""
     options = get_args(hint) if get_origin(hint) is Literal else ()
     item_hint = get_args(hint)[0] if get_origin(hint) is tuple else None
     if item_hint is not None and get_origin(item_hint) is Literal:
         if not isinstance(value, list | tuple):
-            raise PolicyError(f"{at} = {value!r}: must be a list of {', '.join(get_args(item_hint))}")
+            raise PolicyError(f"{name} = {value!r}: must be a list of {', '.join(get_args(item_hint))}")
         for item in cast("Sequence[Any]", value):
-            _check_choice(item_hint, item, at)
+            _check_choice(item_hint, item, name)
     if options and value not in options:
-        raise PolicyError(f"{at} = {value!r}: must be one of {', '.join(map(str, options))}")
+        raise PolicyError(f"{name} = {value!r}: must be one of {', '.join(map(str, options))}")
 
 
-def _keep(value: Any, at: str) -> Any:
+def _keep(value: Any, name: str) -> Any:
     """Return a `Keep` in builtins: from an amount, or a table of `amount`, `messages`, `message_fraction`."""
     if not isinstance(value, Mapping) or not set(cast("Table", value)) & set(Keep.__struct_fields__):
-        return {"amount": _keep_amount(value, at)} if value is not None and value != {} else {}
+        return {"amount": _keep_amount(value, name)} if value is not None and value != {} else {}
     table = dict(cast("Table", value))
     if "amount" in table:
-        table["amount"] = _keep_amount(table["amount"], f"{at}.amount")
-    return _checked(table, Keep, at, f"{AMOUNT_FORMS}, or a table of {', '.join(Keep.__struct_fields__)}")
+        table["amount"] = _keep_amount(table["amount"], f"{name}.amount")
+    return _checked(table, Keep, name, f"{AMOUNT_FORMS}, or a table of {', '.join(Keep.__struct_fields__)}")
 
 
-def _keep_amount(value: Any, at: str) -> Any:
-    amount = _amount(value, at)
-    _check_base("keep", amount, at)
+def _keep_amount(value: Any, name: str) -> Any:
+    amount = _amount(value, name)
+    _check_base("keep", amount, name)
     return amount
 
 
-def _amount(value: Any, at: str) -> Any:
+def _amount(value: Any, name: str) -> Any:
     """Return an `Amount` in builtins: from tokens, a share, the room to leave ("-30000"), or a table."""
     if isinstance(value, int) and not isinstance(value, bool):
         table: dict[str, Any] = {"tokens": value} if value >= 0 else {"less": -value}
     elif isinstance(value, str):
-        table = _amount_text(value.strip(), at)
+        table = _amount_text(value.strip(), name)
     elif isinstance(value, Mapping):
         table = dict(cast("Table", value))
     else:
-        raise PolicyError(f"{at} = {value!r}: must be {AMOUNT_FORMS}")
-    amount = msgspec.convert(_checked(table, Amount, at, AMOUNT_FORMS), Amount)
+        raise PolicyError(f"{name} = {value!r}: must be {AMOUNT_FORMS}")
+    amount = msgspec.convert(_checked(table, Amount, name, AMOUNT_FORMS), Amount)
     if not 0 <= (amount.fraction or 0) <= 1 or (amount.tokens or 0) < 0 or (amount.less or 0) < 0:
-        raise PolicyError(f"{at} = {value!r}: tokens must not be negative, a fraction is from 0 to 1 (100%)")
+        raise PolicyError(
+            f"{name} = {value!r}: tokens must not be negative, a fraction is from 0 to 1 (100%)"
+        )
     return table
 
 
-def _amount_text(text: str, at: str) -> dict[str, Any]:
+def _amount_text(text: str, name: str) -> dict[str, Any]:
     share = _SHARE.fullmatch(text)
     if share:
         return {"fraction": float(share[1]) / 100, "of": share[2] or "context"}
@@ -234,35 +238,41 @@ def _amount_text(text: str, at: str) -> dict[str, Any]:
         return {"less": abs(_integer(text))} if text.startswith("-") else {"tokens": _integer(text)}
     if text == "output":
         return {"output": True}
-    raise PolicyError(f"{at} = {text!r}: must be {AMOUNT_FORMS}")
+    raise PolicyError(f"{name} = {text!r}: must be {AMOUNT_FORMS}")
 
 
 def _integer(text: str) -> int:
     return int(text.strip().replace(",", "").replace("_", ""))
 
 
-def _checked(table: dict[str, Any], kind: type[msgspec.Struct], at: str, allowed: str) -> dict[str, Any]:
+def _checked(table: dict[str, Any], kind: type[msgspec.Struct], name: str, allowed: str) -> dict[str, Any]:
     """Return a table; raises PolicyError if it has an unknown key or an invalid value."""
     unknown = [key for key in table if key not in kind.__struct_fields__]
     if unknown:
-        raise PolicyError(f"{at}.{unknown[0]}: no such key; there are {', '.join(kind.__struct_fields__)}")
+        raise PolicyError(
+            f"{name}.{unknown[0]}: no such key; the keys are {', '.join(kind.__struct_fields__)}"
+        )
     try:
         msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
-        raise PolicyError(f"{at} = {table!r}: {error}; must be {allowed}") from error
+        raise PolicyError(f"{name} = {table!r}: {error}; must be {allowed}") from error
     return table
 
 
-def _per_model(value: Any, at: str) -> Any:
+def _per_model(value: Any, name: str) -> Any:
     if not isinstance(value, Mapping):
-        raise PolicyError(f'{at}: must be tables by model name, such as [policies.NAME.per_model."claude-"]')
+        raise PolicyError(
+            f'{name}: must be tables by model name, such as [policies.NAME.per_model."claude-"]'
+        )
     models: dict[str, dict[str, Any]] = {}
     for model, table in cast("Table", value).items():
         if not isinstance(table, Mapping):
-            raise PolicyError(f"{at}.{model}: must be a table of fields")
+            raise PolicyError(f"{name}.{model}: must be a table of fields")
         fields = cast("Table", table)
         refused = sorted(set(fields) & {"per_model", "limits", "name", "base"})
         if refused:
-            raise PolicyError(f"{at}.{model}.{refused[0]}: cannot be set for a model")
-        models[model] = {key: _value(key, field, f"{at}.{model}") for key, field in _reserves(fields).items()}
+            raise PolicyError(f"{name}.{model}.{refused[0]}: cannot be set for a model")
+        models[model] = {
+            key: _value(key, field, f"{name}.{model}") for key, field in _reserves(fields).items()
+        }
     return models
