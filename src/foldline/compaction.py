@@ -21,7 +21,7 @@ P = ParamSpec("P")
 
 
 class _FoldCall(NamedTuple):
-    """The checked arguments of a call; `own`: the summariser was made for it, and is closed after it."""
+    """The checked arguments of a call; `own`: the summariser was created for it, and is closed after it."""
 
     loaded: Loaded
     options: FoldOptions
@@ -74,7 +74,7 @@ def _prepare(
     )
     if summarizer is not None:
         return _FoldCall(loaded, options, summarizer, own=False)
-    summarizer = asked_summarizer(model, info, options.resolved_policy, current.catalogue(), counter)
+    summarizer = choose_summarizer(model, info, options.resolved_policy, current.catalogue(), counter)
     return _FoldCall(loaded, options, summarizer, own=True)
 
 
@@ -103,14 +103,14 @@ compact = _as_sync(_prepare)
 acompact = _as_async(_prepare)
 
 
-def asked_summarizer(
+def choose_summarizer(
     model: str | None, info: ModelInfo, policy: Policy, catalogue: Catalogue, counter: Counter = OFFLINE
 ) -> Summarizer:
-    """Return the summariser for a call that names `model`; `info` is its catalogue entry.
+    """Return the summariser for a call with a `model`; `info` is the catalogue entry of the model in use.
 
-    `policy` is resolved for the model in use; its `summary_model` is called in any case. Without `model` no
-    other model is called: one from the settings or from a file only sets the window. Raises InputError for a
-    name that neither a provider nor the catalogue knows.
+    `policy` is resolved for the model in use; its `summary_model` is always called. Without `model` no other
+    model is called: a model from the settings or from a file only sets the window. Raises InputError for a
+    model that neither a provider nor the catalogue knows.
     """
     if model is None:
         info = catalogue.look_up(None)

@@ -1,4 +1,4 @@
-"""A list of messages in another dialect: `foldline.convert`."""
+"""Convert a list of messages to another dialect: `foldline.convert`."""
 
 from __future__ import annotations
 

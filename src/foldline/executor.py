@@ -1,4 +1,4 @@
-"""The executor: runs the steps of a compaction plan with a summariser."""
+"""Run the steps of a compaction plan with a summariser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger("foldline")
 
 
 class _PlanResult(Generic[T]):
-    """The result of a finished plan; a future cannot carry the StopIteration that holds it."""
+    """The result of a finished plan, which in a thread cannot be returned by a StopIteration."""
 
     def __init__(self, outcome: T) -> None:
         self.outcome = outcome
@@ -37,15 +37,15 @@ async def execute(
 ) -> T:
     """Run a plan, or any generator of summary requests, to its end and return its outcome.
 
-    If the summariser raises or reports that it failed, the plan falls back, the receipt notes why, and
-    `failed` is called with the reason. With `aside`, planning and offline summaries run in a thread so that
-    the event loop is not blocked; nothing that the plan reads may change meanwhile. Every request carries
-    `prefix`, the session's next request, and `on_text`, the callback for streamed summary text. Cancellation
-    propagates; nothing was written.
+    If the summariser raises or reports that it failed, the plan falls back, the receipt notes the reason, and
+    `failed` is called with it. With `aside`, planning and offline summaries run in a thread so that the event
+    loop is not blocked; nothing that the plan reads may change meanwhile. Every request has `prefix`, the
+    session's next request, and `on_text`, the callback for streamed summary text. Cancellation propagates;
+    nothing was written.
     """
     reply: SummaryReply | None = None
     while True:
-        # A plan that is cancelled while its thread runs ends there; closing it from here can crash CPython.
+        # If this is cancelled during a step, the plan ends in its thread; closing it here can crash CPython.
         step = await _aside(_step, steps, reply) if aside else _step(steps, reply)
         if isinstance(step, _PlanResult):
             return step.outcome
@@ -59,9 +59,7 @@ async def execute(
         except BaseException:
             steps.close()
             raise
-        if reply.stop == FAILED and (
-            step.folded or step.previous
-        ):  # otherwise there was nothing to summarise
+        if reply.stop == FAILED and (step.folded or step.previous):  # otherwise nothing was to be summarised
             failed("; ".join(reply.notes))
 
 
@@ -83,7 +81,7 @@ async def _aside(work: Callable[..., T], *args: Any) -> T:
 
 
 def _failure(name: str, error: Exception) -> SummaryReply:
-    """Return a failed reply that says why the summariser wrote nothing."""
+    """Return a failed reply with the reason why the summariser wrote nothing."""
     reason = redact(str(error))[:QUOTED].strip() or type(error).__name__
     log.warning("summary by %s failed: %s", name, reason)
     return SummaryReply("", name, stop=FAILED, notes=(f"{name} wrote no summary: {reason}",))

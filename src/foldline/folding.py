@@ -1,4 +1,4 @@
-"""Fold once, without a store: loaded messages, options and a summariser in, a `Done` out."""
+"""Fold a loaded list of messages once, without a store."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from foldline.summarizers.model import ModelSummarizer
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.waiting import run_waiting
 
-SLIM_SHARE: Final = 5  # `slim` folds to a fifth of what the policy uses of the window
+SLIM_SHARE: Final = 5  # `slim` folds to a fifth of the budget
 
 
 class FoldOptions(msgspec.Struct, frozen=True):
-    """How to fold: under which policy, for which model, into how many tokens.
+    """How to fold: the policy, the model, and the target in tokens.
 
-    `target` None: what the policy leaves usable of the model's window. `dialect` is the output dialect (None:
-    the input's). `overhead` counts the tokens of the system prompt and tools (None: those loaded). `number`
-    counts the session's compactions from 1; `recall`: folded messages can be recalled; `now` is ISO 8601 UTC
-    (None: the clock's). `chosen` is a range to fold, whatever its size.
+    `target` None: the usable part of the model's window under the policy. `dialect` is the output dialect
+    (None: the input's). `overhead` is the tokens of the system prompt and tools (None: those of the loaded
+    ones). `number` counts the session's compactions from 1; `recall`: folded messages can be recalled; `now`
+    is ISO 8601 UTC (None: the clock's). `chosen` is a range to fold, whatever its size.
     """
 
     policy: Policy
@@ -176,7 +176,7 @@ def _fold_request(loaded: Loaded, options: FoldOptions) -> FoldRequest:
 
 
 def _unchanged(loaded: Loaded, view: ViewState, request: FoldRequest) -> Done | None:
-    """Return the loaded messages unchanged if they fit and are valid, else None."""
+    """Return the loaded messages unchanged if they fit and are valid; otherwise None."""
     fits = request.overhead_tokens + view.tokens <= request.usable
     if loaded.repaired or request.chosen is not None or not fits:
         return None
@@ -237,7 +237,7 @@ def _with_indices(text: str, loaded: Loaded) -> str:
 
 
 def _system_to_render(loaded: Loaded) -> Rendering:
-    """Return the separate system prompt as the first message to render if its dialect changes."""
+    """Return the separate system prompt as a first message to render if its dialect changes."""
     if not loaded.system or loaded.system_dialect == loaded.dialect:
         return []
     message = read_system(loaded.system, loaded.system_dialect)
@@ -263,7 +263,7 @@ def _idle_receipt(view: ViewState, request: FoldRequest) -> Receipt:
 
 
 def repairs(loaded: Loaded, view: ViewState) -> list[str]:
-    """Describe what was left out of the input, moved or added to make the list valid."""
+    """Describe the messages that were left out, moved or added to make the list valid."""
     blank = [str(loaded.index[entry.id]) for entry in view.kept if _is_blank(entry)]
     orphans = [f"{call!r} (message {index})" for index, call in loaded.orphans]
     unanswered = [
@@ -274,8 +274,8 @@ def repairs(loaded: Loaded, view: ViewState) -> list[str]:
         "results without a call, left out": orphans,
         "calls without a result, answered by a note": unanswered,
     }
-    order = [loaded.index[entry.id] for entry in loaded.entries if isinstance(entry, Said)]
-    moved = loaded.repaired and order != sorted(order)
+    indices = [loaded.index[entry.id] for entry in loaded.entries if isinstance(entry, Said)]
+    moved = loaded.repaired and indices != sorted(indices)
     return [
         *(f"{repair} ({len(names)}): {_shortened(names)}" for repair, names in repaired.items() if names),
         *(["late results, moved behind their calls"] if moved else []),
@@ -300,7 +300,7 @@ def now() -> str:
 
 
 def overhead_of(system: Any, tools: Any, counter: Counter) -> Floor:
-    """Return the tokens of a separate system prompt (text or blocks) and of tool definitions."""
+    """Count the tokens of a separate system prompt (text or blocks) and of tool definitions."""
     text = system if isinstance(system, str) else "" if system is None else encode_utf8(system).decode()
     return Floor(
         system=text_tokens(text, counter) if text else 0, tools=tools_tokens(tools, counter) if tools else 0
@@ -308,7 +308,7 @@ def overhead_of(system: Any, tools: Any, counter: Counter) -> Floor:
 
 
 def text_of(system: Any) -> str:
-    """Return the text of a system prompt given as text, blocks or messages."""
+    """Return the text of a system prompt, which may be a text, blocks or messages."""
     if isinstance(system, str):
         return system
     if isinstance(system, list | tuple):
@@ -320,7 +320,7 @@ def text_of(system: Any) -> str:
 
 
 def as_dict(result: Done) -> Mapping[str, Any]:
-    """Return a folded list as `foldline compact --json` prints it."""
+    """Return a folded list in the form that `foldline compact --json` prints."""
     return {
         "messages": result.messages,
         "dialect": result.dialect,
@@ -334,6 +334,6 @@ def as_dict(result: Done) -> Mapping[str, Any]:
 
 
 def receipt_dict(receipt: Receipt) -> dict[str, Any]:
-    """Return a receipt with every key present, as JSON writes it."""
+    """Return a receipt as JSON shows it, with every key."""
     fields = {name: msgspec.to_builtins(getattr(receipt, name)) for name in receipt.__struct_fields__}
     return {**fields, "constraints": fields["constraints"] or {}}

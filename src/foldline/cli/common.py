@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from foldline.cli.output import progress, warn
 from foldline.cli.store import open_source
-from foldline.compaction import asked_summarizer
+from foldline.compaction import choose_summarizer
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS
@@ -69,7 +69,7 @@ def find_window(model: str | None, window: int | None, recorded: str | None = No
 def find_summarizer(model: str | None, options: FoldOptions) -> Summarizer:
     """Return the summarizer; warn about a `summary_model` that cannot be used."""
     catalogue, policy = settings().catalogue(), options.resolved_policy
-    summarizer = asked_summarizer(model, options.model, policy, catalogue)
+    summarizer = choose_summarizer(model, options.model, policy, catalogue)
     info = catalogue.look_up(None) if model is None else options.model
     warning = unasked_warning(info, policy, catalogue=catalogue)
     warn([warning] if warning else [])

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from foldline.compaction import asked_summarizer
+from foldline.compaction import choose_summarizer
 from foldline.config import settings
 from foldline.core.log.entries import Entry, Said
 from foldline.core.measure.tokens import OFFLINE
@@ -114,7 +114,7 @@ def _fold(loaded: Loaded, event: CompactionEvent, number: int) -> Done:
     info = current.model_info(None, event.window, recorded=event.model)
     policy = msgspec.structs.replace(current.find_policy(None), enable_pruning=False)  # always a checkpoint
     options = FoldOptions(policy, info, instructions=event.instructions or None, number=number).slim()
-    summarizer = asked_summarizer(None, info, options.resolved_policy, current.catalogue())
+    summarizer = choose_summarizer(None, info, options.resolved_policy, current.catalogue())
     size = sum(entry.tokens for entry in loaded.entries if isinstance(entry, Said))
     small = msgspec.structs.replace(options, target=min(options.budget, max(LEAST, size // SHRINK)))
     try:
