@@ -98,5 +98,5 @@ def test_half_written_files_have_names_that_nobody_can_guess(tmp_path):
 
 
 def test_without_a_home_folder_a_path_in_it_is_refused_by_name():
-    with pytest.raises(InputError, match=r"~nobody-of-that-name/x\.db: there is no such home folder"):
+    with pytest.raises(InputError, match=r"~nobody-of-that-name/x\.db: the home folder is unknown"):
         open_store("sqlite:///~nobody-of-that-name/x.db")

@@ -2,20 +2,20 @@
 
 FoldlineError
 |-- InputError               the call or the input is wrong (exit 2)
-|   |-- FormatError          a file or list cannot be read; says where
-|   |-- DialectError         a message is not of its dialect; says which message
+|   |-- FormatError          a file or list cannot be read; names the place
+|   |-- DialectError         a message does not fit its dialect; names the message
 |   |-- PolicyError          a policy or a setting is not understood
 |   |-- SessionNotFound      no such session in the store
-|   `-- SessionDiverged      a stored session of that id continues differently
+|   `-- SessionDiverged      the stored session of this id continues differently
 |-- StoreError               a store operation failed
 |   |-- LeafMoved            another writer appended first; nothing was written
 |   |-- StoreCorrupt         stored data was changed or is missing
 |   `-- StoreVersion         the database was written by a newer Foldline (exit 2)
 |-- CallsOpen                the view was requested while tool calls have no result
-|-- ProviderError            a model's provider refused, failed or did not answer; `kind` says which
+|-- ProviderError            a model's provider refused, failed or did not answer; see its `kind`
 |-- FloorExceeded            the parts that no compaction can remove exceed the budget
 `-- CompactionFailed         a compaction could not be made; the session is as it was
-    `-- OverflowRemains      a folded request still does not fit; says what cannot be removed
+    `-- OverflowRemains      a folded request still does not fit; lists the parts that cannot be removed
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 class FoldlineError(Exception):
-    """Base of all exceptions raised by Foldline; the text says what to do."""
+    """Base of all exceptions that Foldline raises; their text says what to do."""
 
     exit_code = 1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by `__dict__`: `args` does not have the arguments of the subclasses."""
+        """Pickle by `__dict__`: `args` has only the message, not the arguments of a subclass."""
         return self.__new__, (type(self), *self.args), self.__dict__
 
 
@@ -52,7 +52,7 @@ class InputError(FoldlineError):
 class FormatError(InputError):
     """A session file or message list cannot be read.
 
-    `where` is the file, `line` the 1-based line (None where there is none).
+    `where` is the file, `line` the 1-based line (None if unknown).
     """
 
     def __init__(self, message: str, *, where: str = "", line: int | None = None) -> None:
@@ -63,7 +63,7 @@ class FormatError(InputError):
 
 
 class DialectError(InputError):
-    """A message is not of the dialect it was given in; `index` is its place in the list."""
+    """A message does not fit its dialect; `index` is its place in the list."""
 
     def __init__(self, message: str, *, index: int | None = None) -> None:
         self.index = index
@@ -79,7 +79,7 @@ class SessionNotFound(InputError):
 
 
 class SessionDiverged(InputError):
-    """A stored session of that id continues differently. Nothing was written."""
+    """The stored session of this id continues differently. Nothing was written."""
 
 
 class StoreError(FoldlineError):
@@ -95,7 +95,7 @@ class LeafMoved(StoreError):
 
 
 class StoreCorrupt(StoreError):
-    """A stored entry does not hash to its id, or an entry it needs is missing."""
+    """A stored entry does not hash to its id, or an entry that it needs is missing."""
 
 
 class StoreVersion(StoreError):
@@ -137,8 +137,8 @@ class CompactionFailed(FoldlineError):
 class OverflowRemains(CompactionFailed):
     """A request does not fit its model, and folding no longer helps.
 
-    `view_tokens` and `floor` are in Foldline's own tokens, `limit` and `asked` in the provider's (None where
-    it named none); `breakdown` maps each part of the floor to its tokens.
+    `view_tokens` and `floor` are in Foldline's own tokens. `limit` (the largest request) and `asked` (this
+    one) are the provider's figures, None if unknown. `breakdown` maps each part of the floor to its tokens.
     """
 
     def __init__(
@@ -161,8 +161,8 @@ class OverflowRemains(CompactionFailed):
         parts = ", ".join(f"{name} {tokens:,}" for name, tokens in breakdown.items() if tokens)
         super().__init__(
             f"the request does not fit the model: {why}. The view takes {view_tokens:,} tokens by our count"
-            f"{counted}{known}. {floor:,} of ours cannot be removed ({parts}): shorten the largest of these, "
-            "or use a model with a larger window."
+            f"{counted}{known}. {floor:,} tokens cannot be removed ({parts}): shorten the largest of these "
+            "parts, or use a model with a larger window."
         )
 
 
@@ -176,9 +176,9 @@ TRANSIENT: Final = frozenset({"rate", "overloaded", "server", "timeout", "connec
 class ProviderError(FoldlineError):
     """A model's provider refused, failed or did not answer.
 
-    `kind` is what happened, `status` the HTTP status (None without a response), `retry_after` the seconds
-    that the provider asks to wait, `text` its message without keys, `overflow` the sizes of an overflow
-    (`core/measure/overflow.py`) if that is the kind.
+    `kind` is the kind of failure, `status` the HTTP status (None without a response), `retry_after` the
+    seconds that the provider asks to wait, `text` its message without keys, `overflow` the sizes of an
+    overflow (`core/measure/overflow.py`).
     """
 
     def __init__(

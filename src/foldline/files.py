@@ -1,7 +1,7 @@
 """Open files without hanging or following links, and write them atomically.
 
-A path under `inside` is walked folder by folder without following links, so that a link swapped in meanwhile
-is an error and not an escape.
+A path under `inside` is walked folder by folder without following links: a link that replaces a folder
+meanwhile raises an error, and cannot lead outside.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _KINDS: Final = {
 def opened(path: Path, *, inside: Path | None = None) -> BinaryIO:
     """Open a file to read it. Raises OSError, and InputError for a pipe, a socket or a device."""
     if inside is None:
-        return _regular(path, None, 0)
-    with _folder(path.parent, inside) as folder:
-        return _regular(path, folder, _NOFOLLOW)
+        return _open_regular(path, None, 0)
+    with _open_folder(path.parent, inside) as folder:
+        return _open_regular(path, folder, _NOFOLLOW)
 
 
 def content(path: Path, most: int, *, inside: Path | None = None) -> bytes:
@@ -63,12 +63,12 @@ def content(path: Path, most: int, *, inside: Path | None = None) -> bytes:
 def written(path: Path, *, inside: Path | None = None, mode: int | None = None) -> Generator[BinaryIO]:
     """Yield a temporary file that replaces `path` when the block succeeds; creates missing folders.
 
-    A replaced file keeps its permissions; a new one gets `mode` (None: the umask's default). Raises OSError,
+    A replaced file keeps its permissions; a new file gets `mode` (None: the umask's default). Raises OSError,
     and InputError if `path` is a pipe, a socket or a device.
     """
     name = f".{path.name[:60]}.{secrets.token_hex(8)}.part"
-    with _folder(path.parent, inside, make=0o777 if mode is None else _OWNER) as folder:
-        old_mode = _mode(path, folder) if mode is None else None
+    with _open_folder(path.parent, inside, make=0o777 if mode is None else _OWNER) as folder:
+        old_mode = _permissions(path, folder) if mode is None else None
         handle = os.open(name, _TO_MAKE, 0o666 if mode is None else mode, dir_fd=folder)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -101,27 +101,27 @@ def append_private(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, _TO_APPEND, PRIVATE), "ab")
 
 
-def _regular(path: Path, folder: int | None, flags: int) -> BinaryIO:
+def _open_regular(path: Path, folder: int | None, flags: int) -> BinaryIO:
     handle = os.open(path if folder is None else path.name, _TO_READ | flags, dir_fd=folder)
     try:
-        _check(path, os.fstat(handle))
+        _check_is_file(path, os.fstat(handle))
         return os.fdopen(handle, "rb")
     except BaseException:
         os.close(handle)
         raise
 
 
-def _mode(path: Path, folder: int) -> int | None:
-    """Return the permissions of the file at a path; None if there is no file, or a link."""
+def _permissions(path: Path, folder: int) -> int | None:
+    """Return the permissions of the file at a path; None for a link or a missing file."""
     try:
         info = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    _check(path, info)
+    _check_is_file(path, info)
     return None if stat.S_ISLNK(info.st_mode) else stat.S_IMODE(info.st_mode)
 
 
-def _check(path: Path, info: os.stat_result) -> None:
+def _check_is_file(path: Path, info: os.stat_result) -> None:
     kind = _KINDS.get(stat.S_IFMT(info.st_mode))
     if kind is not None:
         raise InputError(f"{path} is {kind}, not a file")
@@ -130,7 +130,7 @@ def _check(path: Path, info: os.stat_result) -> None:
 
 
 @contextmanager
-def _folder(path: Path, inside: Path | None, *, make: int | None = None) -> Generator[int]:
+def _open_folder(path: Path, inside: Path | None, *, make: int | None = None) -> Generator[int]:
     """Yield a descriptor of a folder, reached from `inside` without following links."""
     start = path if inside is None else inside
     if inside is None and make is not None:
@@ -150,13 +150,13 @@ def _folder(path: Path, inside: Path | None, *, make: int | None = None) -> Gene
 
 
 def expanded(path: str) -> Path:
-    """Expand `~` to the home folder. Raises InputError if there is no such home folder."""
+    """Expand `~` to the home folder. Raises InputError if the home folder is unknown."""
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise InputError(f"{path}: there is no such home folder; set HOME, or give a full path") from error
+        raise InputError(f"{path}: the home folder is unknown; set HOME, or give a full path") from error
 
 
 def safe_name(label: str, most: int = 60) -> str:
-    """Return a label as a file name: ASCII letters, digits, `._-`, and never an option or another path."""
+    """Return a label as a file name of ASCII letters, digits and `._-`, never an option or another path."""
     return _UNSAFE.sub("-", label)[-most:].strip("-.") or "session"

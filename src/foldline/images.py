@@ -1,4 +1,4 @@
-"""Images made smaller, where Pillow is installed: `pip install foldline[images]`."""
+"""Scale images down, if Pillow is installed: `pip install foldline[images]`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import msgspec
 from foldline.core.log.messages import Media
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
-MOST = 60_000_000  # pixels of an image that is opened: a larger one takes too much memory
+MOST = 60_000_000  # pixels: a larger image takes too much memory
 QUALITY = 80  # of a JPEG
 
 
 def scaled(image: Media, size: int) -> Media | None:
-    """Return an image whose longer side has at most `size` pixels, itself if it has.
+    """Return the image with at most `size` pixels on its longer side; unchanged if it is small enough.
 
-    None where Pillow is not installed, or cannot read the image. What can be seen through stays so, of a
-    moving image the first picture stays.
+    Transparency is kept; of an animation only the first frame is. None if Pillow is not installed or cannot
+    read the image, or if the image has more than `MOST` pixels.
     """
     try:
         from PIL import Image, ImageOps  # noqa: PLC0415 - an extra
@@ -33,12 +33,12 @@ def scaled(image: Media, size: int) -> Media | None:
             if opened.width * opened.height > MOST:
                 return None
             picture = ImageOps.exif_transpose(opened)
-        clear = picture.has_transparency_data
-        picture = picture.convert("RGBA" if clear else "RGB")
+        transparent = picture.has_transparency_data
+        picture = picture.convert("RGBA" if transparent else "RGB")
         picture.thumbnail((size, size))
         out = io.BytesIO()
-        picture.save(out, "PNG" if clear else "JPEG", **({} if clear else {"quality": QUALITY}))
+        picture.save(out, "PNG" if transparent else "JPEG", **({} if transparent else {"quality": QUALITY}))
     except (binascii.Error, OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None
     data = base64.b64encode(out.getvalue()).decode()
-    return msgspec.structs.replace(image, mime="image/png" if clear else "image/jpeg", data=data)
+    return msgspec.structs.replace(image, mime="image/png" if transparent else "image/jpeg", data=data)

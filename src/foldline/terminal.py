@@ -6,18 +6,18 @@ import re
 
 _STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 and C1: cursor, colours, titles, links (CSI, OSC, DCS)
-    "\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb"  # direction, what is not seen
+    "\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb"  # direction, invisible ones
     "\ud800-\udfff\U000e0000-\U000e007f]"  # lone surrogates, tags
 )
 
 
 def clean(text: str) -> str:
-    r"""Return text in which all that could steer a terminal is shown as an escape: \x1b, \u202e."""
+    r"""Return text with an escape (\x1b, \u202e) in place of each character that could steer a terminal."""
     return _STEERING.sub(_escaped, text.replace("\r\n", "\n"))
 
 
 def clean_json(document: bytes) -> bytes:
-    """Return a JSON document with the same value, and no character that could steer a terminal."""
+    """Return a JSON document with the same value, without characters that could steer a terminal."""
     return _STEERING.sub(_json_escaped, document.decode()).encode()
 
 
@@ -37,4 +37,4 @@ def _json_escaped(found: re.Match[str]) -> str:
 def _units(character: str) -> list[bytes]:
     """Return the UTF-16 units of a character."""
     raw = character.encode("utf-16-be", "surrogatepass")
-    return [raw[at : at + 2] for at in range(0, len(raw), 2)]
+    return [raw[start : start + 2] for start in range(0, len(raw), 2)]

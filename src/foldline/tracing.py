@@ -1,6 +1,6 @@
 """OpenTelemetry spans; without opentelemetry-api (extra `otel`) every call does nothing.
 
-The attribute names of the gen_ai conventions are constants here because the conventions still change.
+The attribute names of the gen_ai conventions are constants, because the conventions still change.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CACHE_WRITE_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 ERROR_TYPE: Final = "error.type"
 KIND: Final = "openinference.span.kind"  # Phoenix and Langfuse use it to show steps without a model call
-MESSAGE_COUNT: Final = "foldline.message_count"  # native messages of the request
+MESSAGE_COUNT: Final = "foldline.message_count"  # of native messages in the request
 
 Value = str | bool | int | float | list[str]
 
@@ -66,14 +66,14 @@ class Span:
             self._span.set_status(trace.Status(trace.StatusCode.ERROR, text or kind))
 
     def end(self) -> None:
-        """End a span from `started`."""
+        """End a span that `started` returned."""
         if self._span is not None:
             self._span.end()
 
 
 @contextmanager
 def span(name: str, values: Mapping[str, Value | None] | None = None) -> Generator[Span]:
-    """Open a span as the current one; an exception marks it as failed with its class name."""
+    """Open a span and make it the current one; an exception marks it as failed with its class name."""
     trace = _trace()
     if trace is None:
         yield Span()
@@ -96,9 +96,9 @@ def span(name: str, values: Mapping[str, Value | None] | None = None) -> Generat
 def started(
     name: str, kind: str = "client", values: Mapping[str, Value | None] | None = None, *, ago: float = 0.0
 ) -> Span:
-    """Start a span that the caller ends, for a stream; it is never the current span.
+    """Start a span that the caller ends, such as for a stream; it does not become the current span.
 
-    Its start time lies `ago` seconds in the past.
+    Its start time is `ago` seconds in the past.
     """
     trace = _trace()
     if trace is None:
