@@ -1,7 +1,7 @@
 """Tools for the model itself: search, read and list its folded past, and ask for a compaction.
 
-Definitions come in the form of each dialect. A tool's answer is a short text for the model. A wrong call is
-answered as well, with what is wrong, so that the model can ask again.
+Definitions have the form of each dialect. A tool's result is a short text for the model. The result of a
+wrong call explains what is wrong, so that the model can try again.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from foldline.stores.base import Hit
 T = TypeVar("T")
 
 COMPACT: Final = "compact_context"
-HITS: Final = 10  # messages that one search tells of, unless fewer are asked for
-LISTED: Final = 40  # entries that one list tells of, unless fewer are asked for
-RESULT_TOKENS: Final = 2_500  # the most that an answer takes
+HITS: Final = 10  # messages that one search shows at most
+LISTED: Final = 40  # entries that one list shows at most
+RESULT_TOKENS: Final = 2_500  # of one result, at most
 KINDS_OF_VALUES: Final[dict[str, tuple[type, str]]] = {
     "string": (str, "a string"),
     "integer": (int, "a whole number"),
@@ -44,14 +44,14 @@ KINDS_OF_VALUES: Final[dict[str, tuple[type, str]]] = {
     "array": (list, "a list"),
     "object": (dict, "an object"),
 }
-"""What the types of JSON Schema are here, and the words for them."""
+"""The Python types for the types of JSON Schema, and how errors name them."""
 FORMS: Final = (ANTHROPIC, BEDROCK_CONVERSE, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE)
 
 
 class Tool(msgspec.Struct, frozen=True):
     """A tool that a model may call; `parameters` maps each name to its JSON Schema.
 
-    `foreign` is the whole schema of a tool of somebody else's, who checks the arguments.
+    `foreign` is the whole schema of an external tool, which checks its arguments itself.
     """
 
     name: str
@@ -87,12 +87,12 @@ RECALL_TOOLS: Final = (
         "recall_search",
         "Search everything that was said in this conversation, including the part that was folded into the "
         "checkpoint and that you no longer see. Messages with the exact words and ids come first, then those "
-        "with words that begin so, and where few have every word, those with some. "
+        "with words that begin with yours; if few have every word, those with some of them follow. "
         "Use it before you ask the user for something again, or before you redo work.",
         {
             "query": {
                 "type": "string",
-                "description": "A few words that stand in the message: names, paths, errors.",
+                "description": "A few words of the message: names, paths, errors.",
             },
             "limit": _number(f"How many messages to show, {HITS} by default.", HITS),
             "session": _OTHER,
@@ -112,10 +112,10 @@ RECALL_TOOLS: Final = (
     ),
     Tool(
         "recall_list",
-        "List what of this conversation you do not see in full: folded into the checkpoint, blanked or "
-        "shortened. One line a message, oldest first, the newest of them unless `before` is given.",
+        "List the messages of this conversation that you do not see in full: folded into the checkpoint, "
+        "blanked or shortened. One line per message, oldest first; the newest unless `before` is given.",
         {
-            "before": {"type": "string", "description": "An entry id: list what came before it."},
+            "before": {"type": "string", "description": "An entry id: list the messages before it."},
             "limit": _number(f"How many lines, {LISTED} by default.", LISTED),
         },
     ),
@@ -124,7 +124,7 @@ COMPACT_TOOL: Final = Tool(
     COMPACT,
     "Fold the conversation so far into a checkpoint before your next step. Use it at the end of a stage "
     "of the work, when the details of that stage are no longer needed word for word.",
-    {"focus": {"type": "string", "description": "What the checkpoint should look at first."}},
+    {"focus": {"type": "string", "description": "What the checkpoint should focus on."}},
 )
 
 
@@ -147,35 +147,36 @@ class Tools:
         self._counted: frozenset[str] = frozenset()  # names of tools whose definitions count in the view
 
     def tools(self, *, compact: bool = False, stats: bool = False) -> list[dict[str, Any]]:
-        """Return definitions of the recall tools in the session's dialect, to be sent beside your own.
+        """Return definitions of the recall tools in the session's dialect, to send with your own tools.
 
-        With `compact` also one by which the model asks for a compaction, with `stats` one that says how full
-        its window is. They count in the view from now on.
+        `compact` adds a tool with which the model requests a compaction, `stats` a tool that shows how full
+        its window is. Their tokens count in the view from now on.
         """
         more = (*((STATS_TOOL,) if stats else ()), *((COMPACT_TOOL,) if compact else ()))
         chosen = (*RECALL_TOOLS, *more)
-        made = definitions(self._shared.view.dialect, chosen)
-        new = [one for one, tool in zip(made, chosen, strict=True) if tool.name not in self._counted]
+        defined = definitions(self._shared.view.dialect, chosen)
+        pairs = zip(defined, chosen, strict=True)
+        new = [definition for definition, tool in pairs if tool.name not in self._counted]
         if new:
             setup = self._shared.model.setup
             size = setup.overhead.tools + tools_tokens(new, setup.counter)
             overhead = msgspec.structs.replace(setup.overhead, tools=size)
-            beside = [*(setup.tools or ()), *new]
-            self._shared.model.setup = msgspec.structs.replace(setup, tools=beside, overhead=overhead)
+            tools = [*(setup.tools or ()), *new]
+            self._shared.model.setup = msgspec.structs.replace(setup, tools=tools, overhead=overhead)
             self._counted |= {tool.name for tool in chosen}
-        return made
+        return defined
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any] | str | None = None, *, raises: bool = False
     ) -> str:
-        """Run a tool of `tools` that the model called; return its result as text, 2,500 tokens at most.
+        """Run one of the tools that the model called; return its result as text, at most 2,500 tokens.
 
-        `arguments` is the parsed object or its JSON. Wrong ones are answered with words for the model; with
-        `raises` they are an InputError, as any other tool's name always is.
+        `arguments` is the parsed object or its JSON. If they are wrong, the result tells the model why; with
+        `raises` that is an InputError, as an unknown name always is.
         """
-        tool = next((one for one in ALL_TOOLS if one.name == name), None)
+        tool = next((tool for tool in ALL_TOOLS if tool.name == name), None)
         if tool is None:
-            raise InputError(f"unknown tool {name!r}; there are {', '.join(TOOLS)}")
+            raise InputError(f"unknown tool {name!r}; the tools are {', '.join(TOOLS)}")
         try:
             return await self._run(name, arguments_of(tool, arguments))
         except InputError as error:
@@ -183,27 +184,28 @@ class Tools:
                 raise
             return refused(tool, error)
 
-    async def _run(self, name: str, given: Mapping[str, Any]) -> str:
+    async def _run(self, name: str, arguments: Mapping[str, Any]) -> str:
         if name == COMPACT:
-            self._triggers.request_compaction(given.get("focus", ""))
+            self._triggers.request_compaction(arguments.get("focus", ""))
             return f"{WINDOW_MARK}The conversation is folded before your next step."
         if name == STATS_TOOL.name:
             return stats_text(await self._shared.view.stats())
         if name == "recall_read":
-            return await self._read(given["entry"], given.get("offset", 0), given.get("session"))
+            return await self._read(arguments["entry"], arguments.get("offset", 0), arguments.get("session"))
         if name == "recall_list":
-            return await self._list(capped(given, "limit", LISTED), given.get("before"))
-        query, session = given["query"], self._shared.id
-        among = [given["session"]] if given.get("session") else None
-        hits = await self._recall.recall(query, capped(given, "limit", HITS), sessions=among, for_model=True)
-        return trimmed(hits, lambda some: hits_text(query, some, session), self._count, newest=False)
+            return await self._list(capped(arguments, "limit", LISTED), arguments.get("before"))
+        query, limit = arguments["query"], capped(arguments, "limit", HITS)
+        sessions = [arguments["session"]] if arguments.get("session") else None
+        hits = await self._recall.recall(query, limit, sessions=sessions, for_model=True)
+        own = self._shared.id
+        return trimmed(hits, lambda shown: hits_text(query, shown, own), self._count, newest=False)
 
     async def _read(self, entry: str, offset: int, session: str | None) -> str:
         passage = await self._recall.read(entry, offset, session=session or None, for_model=True)
         while self._count(passage.text) > RESULT_TOKENS and len(passage.text) > 1:
-            less = len(passage.text) * 3 // 4
+            size = len(passage.text) * 3 // 4
             passage = await self._recall.read(
-                entry, passage.offset, less, session=passage.session, for_model=True
+                entry, passage.offset, size, session=passage.session, for_model=True
             )
         return passage_text(passage)
 
@@ -211,10 +213,10 @@ class Tools:
         entries = await self._recall.folded(limit, before, for_model=True)
         full = len(entries) >= limit
 
-        def tell(some: Sequence[EntryInfo]) -> str:
-            return listed_text(some, more=full or len(some) < len(entries))
+        def write(shown: Sequence[EntryInfo]) -> str:
+            return listed_text(shown, more=full or len(shown) < len(entries))
 
-        return trimmed(entries, tell, self._count, newest=True)
+        return trimmed(entries, write, self._count, newest=True)
 
     def _count(self, text: str) -> int:
         return self._shared.model.setup.counter.count(text)
@@ -224,18 +226,17 @@ class Tools:
 
 
 def definitions(dialect: str, tools: Sequence[Tool] = RECALL_TOOLS) -> list[dict[str, Any]]:
-    """Return tool definitions as a dialect's API takes them; `ui-message`: a function tool of the AI SDK.
+    """Return tool definitions in the form of a dialect's API.
 
-    `gemini`: declarations of functions.
-
-    Raises InputError for a dialect that is not known.
+    `ui-message`: function tools of the AI SDK; `gemini`: declarations of functions. Raises InputError for an
+    unknown dialect.
     """
     if dialect not in FORMS:
         raise InputError(f"tools cannot be defined in dialect {dialect!r}, only in {', '.join(FORMS)}")
-    return [_defined(tool, dialect) for tool in tools]
+    return [_definition(tool, dialect) for tool in tools]
 
 
-def _defined(tool: Tool, dialect: str) -> dict[str, Any]:
+def _definition(tool: Tool, dialect: str) -> dict[str, Any]:
     named = {"name": tool.name, "description": tool.description}
     if dialect == ANTHROPIC:
         return {**named, "input_schema": tool.schema}
@@ -250,9 +251,9 @@ def _defined(tool: Tool, dialect: str) -> dict[str, Any]:
     return {"type": "function", **named, "inputSchema": tool.schema}
 
 
-def arguments_of(tool: Tool, given: Mapping[str, Any] | str | None) -> dict[str, Any]:
-    """Return a call's arguments, checked; raises InputError with words for the model where they are wrong."""
-    values = _parsed(given)
+def arguments_of(tool: Tool, raw: Mapping[str, Any] | str | None) -> dict[str, Any]:
+    """Return a call's arguments, checked; raises InputError with a text for the model if they are wrong."""
+    values = _parsed(raw)
     if tool.foreign is not None:
         return values
     if missing := [name for name in tool.required if _is_missing(values.get(name), tool.parameters[name])]:
@@ -260,39 +261,39 @@ def arguments_of(tool: Tool, given: Mapping[str, Any] | str | None) -> dict[str,
     if unknown := [name for name in values if name not in tool.parameters]:
         raise InputError(f"{tool.name} takes {', '.join(tool.parameters)}, not {', '.join(unknown)}")
     for name, value in values.items():
-        kind, words = KINDS_OF_VALUES.get(str(tool.parameters[name].get("type")), (object, ""))
-        right = isinstance(value, kind) and (kind in (bool, object) or not isinstance(value, bool))
-        if value is not None and not right:
-            raise InputError(f"{tool.name}: {name} must be {words}")
+        kind, kind_name = KINDS_OF_VALUES.get(str(tool.parameters[name].get("type")), (object, ""))
+        valid = isinstance(value, kind) and (kind in (bool, object) or not isinstance(value, bool))
+        if value is not None and not valid:
+            raise InputError(f"{tool.name}: {name} must be {kind_name}")
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _is_missing(value: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether a value is not given; an empty text counts as none unless its schema allows it by name."""
+    """Return whether a value is missing; an empty text is, unless its schema has `minLength` 0."""
     return value is None or (value == "" and schema.get("minLength") != 0)
 
 
-def _parsed(given: Mapping[str, Any] | str | None) -> dict[str, Any]:
-    if isinstance(given, str):
+def _parsed(raw: Mapping[str, Any] | str | None) -> dict[str, Any]:
+    if isinstance(raw, str):
         try:
-            given = json.loads(given) if given.strip() else {}
+            raw = json.loads(raw) if raw.strip() else {}
         except ValueError as error:
             raise InputError(f"the arguments are not JSON ({error})") from error
-    if given is not None and not isinstance(given, Mapping):
+    if raw is not None and not isinstance(raw, Mapping):
         raise InputError("the arguments must be a JSON object")
-    return dict(cast("Mapping[str, Any]", given or {}))
+    return dict(cast("Mapping[str, Any]", raw or {}))
 
 
 def capped(arguments: Mapping[str, Any], name: str, most: int) -> int:
-    """Return a number that a call asks for, from 1 to `most`; `most` where it asks for none."""
+    """Return a number among the arguments, from 1 to `most`; `most` by default."""
     return max(1, min(int(arguments.get(name, most)), most))
 
 
-# ---- answers
+# ---- results
 
 
 def hits_text(query: str, hits: Sequence[Hit], own: str) -> str:
-    """Tell the model what a search found."""
+    """Return the hits of a search for the model; `own` is the id of its session."""
     if not hits:
         return f"{MARK}Nothing in this conversation matches {query!r}. Try fewer or other words."
     lines = [
@@ -300,17 +301,17 @@ def hits_text(query: str, hits: Sequence[Hit], own: str) -> str:
         f"{' '.join(hit.snippet.split())[: 3 * LINE]}"
         for hit in hits
     ]
-    some = sum(hit.partial for hit in hits)
-    partly = f" ({some} of them some words only)" if some else ""
+    partial = sum(hit.partial for hit in hits)
+    note = f" ({partial} of them some words only)" if partial else ""
     head = (
-        f"{MARK}{len(hits)} messages match {query!r}{partly}, the best first; a later one may replace an "
+        f"{MARK}{len(hits)} messages match {query!r}{note}, the best first; a later one may replace an "
         "earlier one."
     )
     return "\n".join([head, *lines, "Read one in full with recall_read."])
 
 
 def stats_text(stats: Stats) -> str:
-    """Tell the model how full its window is."""
+    """Return for the model how full its window is."""
     share = stats.context_tokens / stats.usable if stats.usable else 1.0
     sizes = sorted(stats.by_category.items(), key=lambda pair: -pair[1])
     spent = ", ".join(f"{name} {tokens:,}" for name, tokens in sizes if tokens)
@@ -323,23 +324,23 @@ def stats_text(stats: Stats) -> str:
 
 
 def passage_text(passage: Passage) -> str:
-    """Show the model a piece of an entry, as data."""
+    """Return a piece of an entry for the model, quoted as data."""
     end = passage.offset + len(passage.text)
-    more = passage.next_offset
-    rest = (
-        f"\n[{passage.total - end:,} more characters: recall_read with offset {more}]"
-        if more is not None
-        else ""
-    )
-    where = f"characters {passage.offset:,} to {end:,} of {passage.total:,}"
-    return f"{MARK}Entry {passage.entry}, {_when(passage.at)}{where}, quoted as data:\n{passage.text}{rest}"
+    next_offset = passage.next_offset
+    more = ""
+    if next_offset is not None:
+        more = f"\n[{passage.total - end:,} more characters: recall_read with offset {next_offset}]"
+    place = f"characters {passage.offset:,} to {end:,} of {passage.total:,}"
+    return f"{MARK}Entry {passage.entry}, {_when(passage.at)}{place}, quoted as data:\n{passage.text}{more}"
 
 
 def listed_text(entries: Sequence[EntryInfo], *, more: bool) -> str:
-    """Show the model a list of what it does not see in full; `more` says that earlier ones may be there."""
+    """Return a list of messages that the model does not see in full; `more`: there may be earlier ones."""
     if not entries:
         return f"{MARK}Nothing is folded: you see the whole conversation."
-    lines = [f"- {one.entry} {_when(one.at)}{one.how}, {one.tokens:,} tokens: {one.text}" for one in entries]
+    lines = [
+        f"- {info.entry} {_when(info.at)}{info.how}, {info.tokens:,} tokens: {info.text}" for info in entries
+    ]
     earlier = f"\nEarlier ones: recall_list with before {entries[0].entry}." if more else ""
     return (
         "\n".join([f"{MARK}{len(entries)} messages that you do not see in full, oldest first:", *lines])
@@ -351,17 +352,17 @@ def _when(at: float | None) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC, " if at is not None else ""
 
 
-def trimmed(entries: Sequence[T], tell: Callable[[Sequence[T]], str], count: Count, *, newest: bool) -> str:
-    """Tell of as many entries as fit into an answer: the `newest`, which come last, or the first."""
-    text = tell(entries)
+def trimmed(entries: Sequence[T], write: Callable[[Sequence[T]], str], count: Count, *, newest: bool) -> str:
+    """Write as many entries as fit into a result: the `newest`, which come last, or the first."""
+    text = write(entries)
     while len(entries) > 1 and count(text) > RESULT_TOKENS:
-        stay = len(entries) * 3 // 4
-        entries = entries[-stay:] if newest else entries[:stay]
-        text = tell(entries)
+        kept = len(entries) * 3 // 4
+        entries = entries[-kept:] if newest else entries[:kept]
+        text = write(entries)
     return text
 
 
 def refused(tool: Tool, error: InputError) -> str:
-    """Tell the model why its call was refused."""
-    recall = any(tool.name == one.name for one in RECALL_TOOLS)
-    return f"{MARK if recall else WINDOW_MARK}Error: {error}"
+    """Return for the model why its call was refused."""
+    mark = MARK if tool.name in {recall.name for recall in RECALL_TOOLS} else WINDOW_MARK
+    return f"{mark}Error: {error}"
