@@ -12,7 +12,7 @@ from foldline.errors import InputError
 async def test_every_message_is_listed_with_where_it_stands(store):
     session = session_on(store)
     ids = [await session.append(message) for message in (user("Read a."), assistant("", call("c1")))]
-    ids.append(await session.append(tool("c1", "forty two")))
+    ids.append(await session.append(tool("c1", "forty two " * 500)))
     await turns(session, 6)
     await session.compact(target=4_000)
 
@@ -22,6 +22,7 @@ async def test_every_message_is_listed_with_where_it_stands(store):
     assert {info.how for info in listed} >= {"folded", "kept"}
     assert listed[0].how == "folded"
     assert all(info.tokens > 0 and info.text for info in listed)
+    assert (await session.read(listed[2].entry)).text.startswith(listed[2].text.removesuffix("…"))
     assert [info for info in listed if info.how != "kept"] == await session.folded()
     assert await session.entries(limit=2) == listed[-2:]
     assert await session.entries(limit=2, before=listed[4].entry) == listed[2:4]

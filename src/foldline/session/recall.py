@@ -1,7 +1,7 @@
 """Recall: search, read and list folded messages, for the user and as tools for the model.
 
-Recall's own calls and results in the log are left out. The user finds excluded messages, the model does not
-(`for_model`).
+Recall's own calls and results in the log are left out. `for_model` also leaves out messages that the user
+excluded.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from foldline.session.shared import Shared
 from foldline.stores.base import Hit, backwards
 from foldline.stores.search import searched_as
 
-LINE: Final = 160  # characters of an entry in a list
-PASSAGE: Final = 8_000  # default characters of one read
+LINE: Final = 160  # characters of an entry in a list, at most
+PASSAGE: Final = 8_000  # characters of one read by default
 UNCUT: Final = 1_000_000_000
+_READ_FOR_LINE: Final = 4 * LINE  # characters of a text that are read for its line in a list
 
-HIDDEN: Final = ("folded", "excluded")  # states of messages that the model is not sent, in part or whole
+HIDDEN: Final = ("folded", "excluded")  # states in which a message, or part of it, is not sent to the model
 Standing = Literal["kept", "folded", "blanked", "reduced", "elided", "stripped", "repaired", "excluded"]
 
 
@@ -35,8 +36,8 @@ class EntryInfo(msgspec.Struct, frozen=True):
     """A message of a session's path, and its state in the view.
 
     `how` is kept (in the view as received), folded (not in the view), excluded (by the user, in part or
-    whole), or how the view changes it: blanked, reduced, elided, stripped, repaired. `tokens` is its size as
-    received, `text` its beginning on one line, `at` Unix time.
+    whole), or the change that the view makes: blanked, reduced, elided, stripped, repaired. `tokens` is the
+    size as received, `text` the beginning on one line, `at` Unix time.
     """
 
     entry: str
@@ -65,7 +66,7 @@ class Passage(msgspec.Struct, frozen=True):
 
 
 class Recall:
-    """Searches one session, those it was handed off from, and others of its store."""
+    """Searches a session, the sessions that were handed off to it, and others of its store."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -75,8 +76,8 @@ class Recall:
     ) -> list[Hit]:
         """Search all messages, folded ones included, then the sessions that were handed off to this one.
 
-        With `sessions`, search those of the same store instead. The best hits come first, those with only
-        some of the words last. `for_model` leaves out excluded messages. Raises InputError for an unknown
+        With `sessions`, search only those, in the same store. The best hits come first, those with only some
+        of the words last. `for_model` leaves out excluded messages. Raises InputError for an unknown
         session.
         """
         store, found = self._shared.store, list[Hit]()
@@ -102,12 +103,11 @@ class Recall:
 
         `for_model` leaves out excluded messages. Raises InputError for an unknown message or session.
         """
-        for one in await self._sessions_to_search(
-            None if session is None else [session], for_model=for_model
-        ):
-            found = await self._shared.store.entry(one, entry)
+        sessions = None if session is None else [session]
+        for searched in await self._sessions_to_search(sessions, for_model=for_model):
+            found = await self._shared.store.entry(searched, entry)
             if for_model and isinstance(found, Said):
-                found = left_of(found, await self._exclusions(one))
+                found = left_of(found, await self._exclusions(searched))
                 if found is None:
                     raise InputError(f"the user excluded entry {entry} from the context")
             if isinstance(found, Said | Compacted) and (role := searched_as(found)):
@@ -115,7 +115,9 @@ class Recall:
                 start = min(max(offset, 0), len(text))
                 end = start + max(limit, 1)
                 next_offset = end if end < len(text) else None
-                return Passage(one, entry, role, text[start:end], start, len(text), found.at, next_offset)
+                return Passage(
+                    searched, entry, role, text[start:end], start, len(text), found.at, next_offset
+                )
         raise InputError(f"this session has no message {entry!r}: take the id from a search or a list")
 
     async def entries(self, limit: int | None = None, before: str | None = None) -> list[EntryInfo]:
@@ -129,7 +131,7 @@ class Recall:
     async def folded(
         self, limit: int = 50, before: str | None = None, *, for_model: bool = False
     ) -> list[EntryInfo]:
-        """Return messages that the view does not show as received, oldest first; `before` pages backwards.
+        """Return the messages that the view leaves out or changes, oldest first; `before` pages backwards.
 
         `for_model` leaves out excluded messages.
         """
@@ -138,7 +140,7 @@ class Recall:
     async def _list(
         self, limit: int | None, before: str | None, *, hidden: bool, for_model: bool = False
     ) -> list[EntryInfo]:
-        """List messages of the path; `hidden` skips recall's own and those shown as received."""
+        """List messages of the path; `hidden` skips recall's own and those in the view as received."""
         leaf = await self._shared.follow()
         state = self._shared.cursor.state
         shown = {entry.id for entry in (*state.leading, *state.quoted, *state.kept)}
@@ -177,11 +179,14 @@ class Recall:
         return sessions
 
 
-def as_text(entry: Said | Compacted) -> str:
-    """Return a summary, or a whole message as text: text, thinking, calls, results, names of media."""
+def as_text(entry: Said | Compacted, cap: int = UNCUT) -> str:
+    """Return a summary, or a message as text: its texts, thinking, calls, results and names of media.
+
+    Results, and texts among the arguments of calls, are cut to `cap` characters: see `serialize`.
+    """
     if isinstance(entry, Compacted):
         return entry.checkpoint.summary
-    text = serialize([entry], result_cap=UNCUT, thinking=True, redact=False)
+    text = serialize([entry], result_cap=cap, thinking=True, redact=False)
     return text.removeprefix("<conversation>").removesuffix("</conversation>").strip()
 
 
@@ -195,6 +200,6 @@ def _entry_state(entry: Said, state: ViewState, shown: set[str]) -> Standing:
 
 
 def _info(entry: Said, how: Standing, *, pinned: bool) -> EntryInfo:
-    line = " ".join(as_text(entry)[: LINE * 4].split())
+    line = " ".join(as_text(entry, 2 * _READ_FOR_LINE)[:_READ_FOR_LINE].split())  # half a cap is its head
     text = line if len(line) <= LINE else f"{line[: LINE - 1]}…"
     return EntryInfo(entry.id, entry.message.role, how, text, entry.tokens, entry.at, pinned)
