@@ -21,23 +21,23 @@ CREATE TABLE entries (
     seq bigint NOT NULL, -- from 1
     id text NOT NULL,
     kind text NOT NULL,
-    -- What lies on the path up to and with this entry: see `Place` in stores/tree.py.
+    -- The place of the entry, and totals of the path up to it: see `Place` in stores/tree.py.
     segment bigint NOT NULL,
     joint bigint,
     boundary text,
     messages bigint NOT NULL,
     tokens bigint NOT NULL,
     compactions bigint NOT NULL,
-    pieces bigint NOT NULL, -- how many rows of `pieces` go on with the payload
+    pieces bigint NOT NULL, -- the number of rows in `pieces` that continue the payload
     payload bytea NOT NULL, -- the entry: see stores/rows.py
     PRIMARY KEY (session_id, seq),
     UNIQUE (session_id, id)
 );
 
--- All that is no message, to be found without reading the messages between.
+-- Entries that are not messages, to find them without reading the messages between.
 CREATE INDEX marks ON entries (session_id, seq) WHERE kind <> 'said';
 
--- What of a payload is too large for one row.
+-- The parts of payloads that are too large for one row.
 CREATE TABLE pieces (
     session_id uuid NOT NULL,
     seq bigint NOT NULL,

@@ -1,9 +1,9 @@
--- Small values with an expiry, which processes over one database share: see stores/key_values.py.
+-- Small values with an expiry, shared by the processes that use the database: see stores/key_values.py.
 
 CREATE TABLE key_values (
     space text NOT NULL,
     key text NOT NULL,
-    session text, -- that it belongs to: it goes with that
+    session text, -- to which it belongs, and with which it is deleted
     value bytea NOT NULL,
     written double precision NOT NULL, -- Unix time of the last write
     expires double precision NOT NULL,

@@ -1,4 +1,4 @@
--- Small values with an expiry, which processes over one database share: see stores/key_values.py.
+-- Small values with an expiry, shared by the processes that use the database: see stores/key_values.py.
 
 CREATE TABLE key_values (
     space TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- Whose a session is, among the users of a service; and who folded, undid or deleted what, kept when that is gone.
+-- The user of a service who owns a session; and a log of folds, undos and deletions, which survives a purge.
 
 ALTER TABLE sessions ADD COLUMN of_user TEXT NOT NULL DEFAULT '';
 CREATE INDEX sessions_by_user ON sessions (of_user, updated, no) WHERE of_user <> '';

@@ -1,4 +1,4 @@
--- What recall says of itself is not searched any more: every message is indexed again at the next search.
+-- Recall's own messages are no longer searched: every message is indexed again at the next search.
 
 INSERT INTO search (search) VALUES ('delete-all');
 
