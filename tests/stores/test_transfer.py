@@ -98,5 +98,5 @@ async def test_a_store_without_times_is_no_target():
         async def sessions(self):
             return []
 
-    with pytest.raises(InputError, match="Foldline's own"):
+    with pytest.raises(InputError, match="cannot take copies"):
         [one async for one in transfer(MemoryStore(), Bare())]
