@@ -63,7 +63,7 @@ def test_a_store_is_backed_up_where_a_file_can_have_one_name_alone(tmp_path: Pat
     monkeypatch.setattr("os.link", link)
     back_up(SqliteStore(file), copy)
     assert [entry.id for entry in paths(copy)] == [entry.id for entry in paths(file)]
-    with pytest.raises(InputError, match="there already"):
+    with pytest.raises(InputError, match="already exists"):
         back_up(SqliteStore(file), copy)
     assert sorted(one.name for one in tmp_path.iterdir() if one.name.startswith(".")) == []
 
@@ -97,7 +97,7 @@ async def fill(store: SqliteStore, log: list) -> None:
 def test_a_backup_never_replaces_a_file(tmp_path: Path) -> None:
     file = tmp_path / "s.db"
     asyncio.run(fill(SqliteStore(file), talk(None, "one")))
-    with pytest.raises(InputError, match="there already"):
+    with pytest.raises(InputError, match="already exists"):
         back_up(SqliteStore(file), file)
     with pytest.raises(InputError, match="pg_dump"):
         back_up(MemoryStore(), tmp_path / "c.db")

@@ -167,7 +167,7 @@ async def test_options_that_are_dropped_on_the_way_are_noticed(postgres_url, mon
         psycopg, "connect", lambda given, **more: plain(re.sub(r"options='[^']*'", "", given), **more)
     )
     store = PostgresStore(postgres_url)
-    with pytest.raises(StoreError, match="connect without it"):
+    with pytest.raises(StoreError, match="connect directly"):
         await store.count()
     monkeypatch.undo()
     with admin(postgres_url) as database:
