@@ -148,8 +148,9 @@ def test_images_in_results_are_reduced_there() -> None:
             {"role": "assistant", "content": f"I see {n}."},
         )
     ]
+    policy = msgspec.structs.replace(POLICY, enable_pruning=False)  # else one blanked result would be enough
     done = foldline.compact(
-        [*messages, {"role": "user", "content": "Next?"}], 9_000, POLICY, dialect="anthropic"
+        [*messages, {"role": "user", "content": "Next?"}], 9_000, policy, dialect="anthropic"
     )
     assert get("anthropic").validate(done.messages, done.system) == []
     small = [edit for edit in done.boundary.edits if edit.kind == "reduced"]

@@ -210,14 +210,13 @@ def test_the_window_is_the_one_at_which_coop_does_what_it_published(trace):
     assert "1.1 M" in report.note
 
 
-def test_foldline_sends_three_fifths_less_and_forgets_no_more_than_any_preset(trace):
+def test_foldline_sends_seven_tenths_less_and_forgets_no_more_than_coop(trace):
     by_policy = trace[0]
     sent = {name: one.totals["input_tokens"] for name, one in by_policy.items()}
-    assert sent["foldline"] <= 0.4 * sent["none"]  # what is said while a draft waits is kept as well
-    own = by_policy["foldline"].retention
-    for name, one in by_policy.items():
-        for measure in ("handle", "far", "far-bound", "far-rare", "steps"):
-            assert own[measure] >= one.retention[measure], (name, measure)
+    assert sent["foldline"] <= 0.3 * sent["none"]
+    own, coop = by_policy["foldline"].retention, by_policy["coop"].retention
+    for measure in ("handle", "far", "far-bound", "far-rare", "steps"):
+        assert own[measure] >= coop[measure], measure
     assert all(cut["fits"] for cut in own["cuts"])
     assert len(own["cuts"]) == 2
 

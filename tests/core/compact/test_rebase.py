@@ -45,13 +45,13 @@ def moved(log, draft, ask) -> Rebased:
 
 
 def test_with_nothing_said_since_it_is_the_planned_one():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500, overhead=APART)
+    log, ask = talked(), ask_for(reason="threshold", context=1_700, overhead=APART)
     draft = draft_on(log, ask)
     assert moved(log, draft, ask).boundary == draft.boundary
 
 
 def test_the_receipt_counts_what_came_since_on_both_sides():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500, overhead=APART)
+    log, ask = talked(), ask_for(reason="threshold", context=1_700, overhead=APART)
     draft = draft_on(log, ask)
     more = [say(log, assistant("Done with it.")), say(log, user("And the logout page?"))]
     put(log, Noted("", None, "title", {"title": "login"}))
@@ -66,7 +66,7 @@ def test_the_receipt_counts_what_came_since_on_both_sides():
 
 
 def test_thinking_signed_meanwhile_is_taken_out_where_its_prefix_changes():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500)
+    log, ask = talked(), ask_for(reason="threshold", context=1_700)
     draft = draft_on(log, ask)
     thought = say(log, signed("I have thought about it."))
     say(log, user("Go on."))
@@ -91,7 +91,7 @@ def test_inside_a_signed_tool_loop_it_waits_and_then_is_committed():
 
 
 def test_a_checkpoint_that_kept_nothing_keeps_what_was_said_since():
-    log, ask = talked(), ask_for("claude-code", context=1_500)
+    log, ask = talked(), ask_for("claude-code", context=1_700)
     say(log, assistant("All of it is done."))
     draft = draft_on(log, ask)
     assert draft.boundary.first_kept is None
@@ -102,7 +102,7 @@ def test_a_checkpoint_that_kept_nothing_keeps_what_was_said_since():
 
 @pytest.mark.parametrize("act", ["boundary", "lifted", "rewound", "pruned"])
 def test_void_is_what_was_made_for_another_path(act):
-    log, ask = talked(), ask_for(reason="threshold", context=1_500)
+    log, ask = talked(), ask_for(reason="threshold", context=1_700)
     draft = draft_on(log, ask)
     assert holds(draft, fold_of(log))
     if act == "boundary":
@@ -167,22 +167,22 @@ def test_why_it_is_not_committed_is_told():
     assert found.detail.startswith("inside a tool loop with signed thinking")
 
     wide = refused(
-        talked(), draft_on(talked(), ask_for(context=1_500)), ask_for(reason="threshold", context=60_000)
+        talked(), draft_on(talked(), ask_for(context=1_700)), ask_for(reason="threshold", context=60_000)
     )
     gained = int(re.search(r"[\d,]+", wide.detail)[0].replace(",", ""))
     assert 0 < gained < fold_of(talked()).tokens
 
     log = talked()
-    draft = draft_on(log, ask_for(reason="overflow", context=1_500))
+    draft = draft_on(log, ask_for(reason="overflow", context=1_700))
     for n in range(12):
         say(log, assistant(long(f"part {n}", 80)))
         say(log, user(long(f"part {n}", 80)))
-    found = refused(log, draft, ask_for(reason="overflow", context=1_500))
+    found = refused(log, draft, ask_for(reason="overflow", context=1_700))
     assert re.fullmatch(r"[\d,]+ tokens would remain", found.detail)
 
 
 def test_exactly_what_has_to_be_gained_is_enough():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500)
+    log, ask = talked(), ask_for(reason="threshold", context=1_700)
     draft = draft_on(log, ask)
     receipt = draft.boundary.receipt
     gained = receipt.tokens_before - receipt.tokens_after
@@ -193,7 +193,7 @@ def test_exactly_what_has_to_be_gained_is_enough():
 
 
 def test_what_was_planned_is_committed_as_it_is_while_nothing_came_between():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500)
+    log, ask = talked(), ask_for(reason="threshold", context=1_700)
     draft = draft_on(log, ask)
     least = msgspec.structs.replace(ask.policy, min_gain=Amount(tokens=1))
     small = ask_for(least, reason="threshold", context=draft.boundary.receipt.tokens_after // 2)
@@ -203,7 +203,7 @@ def test_what_was_planned_is_committed_as_it_is_while_nothing_came_between():
 
 
 def test_a_draft_leaves_as_much_of_the_hard_trigger_free_as_any_automatic_fold():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500)
+    log, ask = talked(), ask_for(reason="threshold", context=1_700)
     draft = draft_on(log, ask)
     say(log, assistant("Done."))
     left = moved(log, draft, ask).boundary.receipt.tokens_after
@@ -280,7 +280,7 @@ def test_thinking_before_what_a_prune_edits_stays():
 
 
 def test_a_cut_that_a_late_answer_made_illegal_is_void():
-    log, ask = talked(), ask_for("claude-code", context=1_500)
+    log, ask = talked(), ask_for("claude-code", context=1_700)
     say(log, assistant("All of it is done."))
     draft = draft_on(log, ask)
     assert draft.boundary.first_kept is None
@@ -291,7 +291,7 @@ def test_a_cut_that_a_late_answer_made_illegal_is_void():
 
 
 def test_the_state_of_the_program_is_that_of_now_and_bounded():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500)
+    log, ask = talked(), ask_for(reason="threshold", context=1_700)
     draft = draft_on(log, ask)
     long_ago = Live("todos", "- mend it\n" * 2_000)
     live = msgspec.structs.replace(ask, live=(long_ago,), reason="manual")
@@ -311,7 +311,7 @@ def test_a_pinned_message_that_the_view_quotes_is_not_quoted_again():
 
 
 def test_the_receipt_says_when_it_was_committed_and_what_the_draft_knew():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500)
+    log, ask = talked(), ask_for(reason="threshold", context=1_700)
     draft = draft_on(log, ask)
     old = draft.boundary.receipt
     noted = msgspec.structs.replace(old, notes=("written in two parts", "pays after 3 requests"))
@@ -328,7 +328,7 @@ def test_the_receipt_says_when_it_was_committed_and_what_the_draft_knew():
 
 @pytest.mark.parametrize("policy", ["foldline", "claude-code"])
 def test_a_fold_that_was_made_with_a_nameless_boundary_takes_its_name(policy):
-    log, ask = talked(), ask_for(policy, context=1_500)
+    log, ask = talked(), ask_for(policy, context=1_700)
     say(log, assistant("All of it is done."))
     draft = draft_on(log, ask)
     found = moved(log, draft, ask)
@@ -344,7 +344,7 @@ def test_a_fold_that_was_made_with_a_nameless_boundary_takes_its_name(policy):
 
 
 def test_a_prune_takes_its_name_and_leaves_the_checkpoint_before_it():
-    log, ask = talked(), ask_for(context=1_500)
+    log, ask = talked(), ask_for(context=1_700)
     first = put(log, draft_on(log, ask).boundary)
     for n in range(12):
         say(log, calls(f"c{n}"))
@@ -360,7 +360,7 @@ def test_a_prune_takes_its_name_and_leaves_the_checkpoint_before_it():
 
 
 def test_where_the_session_stands_is_said_while_nothing_kept_shows_it():
-    log, ask = talked(), ask_for("claude-code", context=1_500, reason="manual")
+    log, ask = talked(), ask_for("claude-code", context=1_700, reason="manual")
     say(log, assistant("Shall I go on?"))
     draft = draft_on(log, ask)
     asked = msgspec.structs.replace(
@@ -377,7 +377,7 @@ def test_whether_it_pays_is_worked_out_anew_with_what_the_summary_cost():
     economy = Economy(
         Price(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75), Cache(1_000_000, idle=1.0)
     )
-    log, ask = talked(), ask_for(reason="threshold", context=1_500, overhead=APART, economy=economy)
+    log, ask = talked(), ask_for(reason="threshold", context=1_700, overhead=APART, economy=economy)
     draft = draft_on(log, ask)
     cost = msgspec.structs.replace(draft.boundary.receipt, price=0.25)
     draft = msgspec.structs.replace(draft, boundary=msgspec.structs.replace(draft.boundary, receipt=cost))
@@ -390,7 +390,7 @@ def test_whether_it_pays_is_worked_out_anew_with_what_the_summary_cost():
 
 
 def test_what_was_said_since_it_was_planned_is_new_behind_it():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500, overhead=APART)
+    log, ask = talked(), ask_for(reason="threshold", context=1_700, overhead=APART)
     draft = draft_on(log, ask)
     say(log, assistant("Done with it."))
     say(log, user("And the logout page?"))
@@ -407,7 +407,7 @@ SECRET = "Pelican7!Harbor#42"
 
 
 def test_a_draft_says_no_secret_that_was_given_since():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500, overhead=APART)
+    log, ask = talked(), ask_for(reason="threshold", context=1_700, overhead=APART)
     draft = draft_on(log, ask)
     point = msgspec.structs.replace(draft.boundary.checkpoint, summary=f"Log in with {SECRET}.")
     draft = msgspec.structs.replace(draft, boundary=msgspec.structs.replace(draft.boundary, checkpoint=point))

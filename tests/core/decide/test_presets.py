@@ -50,7 +50,7 @@ def test_presets_are_plain_data():
 @pytest.mark.parametrize(
     ("name", "window", "model", "threshold"),
     [
-        ("foldline", SONNET, None, 165_254),
+        ("foldline", SONNET, None, 156_073),
         ("coop", SONNET, None, 170_000),
         ("coop", Window(1_000_000), None, 970_000),
         ("klaude", SONNET, None, 200_000 - 16_384),
@@ -103,7 +103,7 @@ def test_a_preset_looks_at_a_full_window_at_its_moments(name, moments):
 @pytest.mark.parametrize(
     ("name", "large", "small", "rule"),
     [
-        ("foldline", 20_000, 5_570, "turn"),
+        ("foldline", 18_361, 2_785, "turn"),
         ("coop", 20_000, 20_000, "user_or_plain_assistant"),
         ("klaude", 20_000, 11_468, "not_result"),
         ("pi", 20_000, 20_000, "user"),
@@ -182,9 +182,9 @@ def test_foldline_drafts_between_its_two_triggers():
 @pytest.mark.parametrize(
     ("field", "large", "small"),
     [
-        ("min_gain", 36_723, 5_570),
-        ("prune_minimum", 18_361, 2_785),
-        ("prune_protect", 40_000, 6_963),
+        ("min_gain", 18_361, 2_785),
+        ("prune_minimum", 36_723, 5_570),
+        ("prune_protect", 27_542, 4_177),
         ("summary_tokens", 13_000, 5_570),
     ],
 )
