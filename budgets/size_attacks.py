@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import httpx2
 from budgets.table import Row
-from tests.service.served import served
+from tests.service.served import run_service
 from tools.results import Table, save
 
 import foldline
@@ -229,7 +229,7 @@ def _by_command(messages: Messages) -> None:
 def _served(path: str, messages: Messages) -> None:
     """Send the messages to the service: refused or not, they are read."""
     body = json.dumps({"model": "m", "messages": messages, "compact": True}).encode()
-    with served(window=6_000, openai_upstream="http://127.0.0.1:9", store="memory://") as url:
+    with run_service(window=6_000, openai_upstream="http://127.0.0.1:9", store="memory://") as url:
         httpx2.post(
             f"{url}{path}", content=body, headers={"content-type": "application/json"}, timeout=LONGEST
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.dialects.converse_samples import ALL, POINT, asked, image, result, thought, told, use
+from tests.dialects.converse_samples import ALL, POINT, image, reasoning, reply, result, use, user
 
 import foldline
 from foldline.dialects import get
@@ -27,7 +27,9 @@ def wrong(messages: Sequence[Any], system: Any = None) -> str:
 
 
 def test_what_is_made_has_the_shapes_of_the_service() -> None:
-    long = [one for n in range(12) for one in (asked(f"q{n} " + "dry quay " * 60), told(thought(), f"a{n}"))]
+    long = [
+        one for n in range(12) for one in (user(f"q{n} " + "dry quay " * 60), reply(reasoning(), f"a{n}"))
+    ]
     folded = foldline.compact(long, target=900)
     chat = foldline.convert(ALL, "openai-chat").messages
     there = foldline.convert(chat, "bedrock-converse", system="Be kind.")
@@ -45,10 +47,10 @@ def test_images_reasoning_and_cache_points_stay_through_folds(tmp_path: Path) ->
     for n in range(12):
         call = f"call_{n}"
         said += [
-            asked(f"Look at picture {n}. " + "dry quay " * 200, POINT),
-            told(thought(), use(call, "shot")),
-            asked(result(call, image(bytes([n])), {"json": {"n": n}}, status="success")),
-            told(f"Seen {n}."),
+            user(f"Look at picture {n}. " + "dry quay " * 200, POINT),
+            reply(reasoning(), use(call, "shot")),
+            user(result(call, image(bytes([n])), {"json": {"n": n}}, status="success")),
+            reply(f"Seen {n}."),
         ]
         view = requested(histories.view("s", said))
         assert get("bedrock-converse").validate(view) == []

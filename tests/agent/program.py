@@ -16,7 +16,7 @@ _PATIENCE = 300.0  # seconds after which a program that hangs is killed, so that
 
 
 @contextmanager
-def served(answers, *, window=60_000, **more):
+def serve_model(answers, *, window=60_000, **more):
     """Serve a scripted model; yields it and the name by which the agent finds it."""
     model = answers if isinstance(answers, Scripted) else Scripted(answers, window=window, **more)
     with serve_in_thread(model) as url:
@@ -31,7 +31,7 @@ def environment(folder, **more):
     return {**kept, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "100", **more}
 
 
-def foldline(folder, *words, stdin="", timeout=_PATIENCE, **more):
+def run_foldline(folder, *words, stdin="", timeout=_PATIENCE, **more):
     """Run a command to its end in the folder `work`."""
     work = folder / "work"
     work.mkdir(exist_ok=True)

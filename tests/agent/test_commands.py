@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 import pytest
-from tests.agent.program import served
+from tests.agent.program import serve_model
 from tests.agent.working import host_on
 
 from foldline.agent.commands.command import Outcome
@@ -288,7 +288,7 @@ async def test_policy_and_model(tmp_path):
 
 
 async def test_the_window_of_a_model_stays_in_a_new_session(tmp_path):
-    with served([]) as (_, name):
+    with serve_model([]) as (_, name):
         async with host_on(tmp_path, provider=None, model=name) as host:
             for line, window in ((f"/model {name} 8000", 8_000), (f"/model {name}x", 200_000)):
                 await run(host, line)

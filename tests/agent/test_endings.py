@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.agent.program import foldline, served
+from tests.agent.program import run_foldline, serve_model
 from tests.agent.working import host_on
 
 from foldline.testing import Answer, call
@@ -81,9 +81,9 @@ async def test_a_sub_agent_that_refuses_has_failed(tmp_path):
 
 @pytest.mark.parametrize("how", SHORT)
 def test_run_says_so_and_exits_with_1(tmp_path, how):
-    with served(shorts(how) * 2) as (_, name):
-        words = foldline(tmp_path, "run", "-p", "Do it.", "--model", name)
-        events = foldline(tmp_path, "run", "-p", "Do it.", "--json", "--model", name)
+    with serve_model(shorts(how) * 2) as (_, name):
+        words = run_foldline(tmp_path, "run", "-p", "Do it.", "--model", name)
+        events = run_foldline(tmp_path, "run", "-p", "Do it.", "--json", "--model", name)
     assert words.returncode == events.returncode == 1
     assert words.stderr.count("error:") == 1
     assert words.stdout.strip() == SHORT[how].text

@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from tests.agent.program import Rpc, foldline, served
+from tests.agent.program import Rpc, run_foldline, serve_model
 
 from foldline.testing import Answer, Gate, call
 
@@ -25,7 +25,7 @@ def opened(folder, name, *words, window=60_000):
 
 @pytest.fixture
 def remote(tmp_path):
-    with served(answers) as (_, name):
+    with serve_model(answers) as (_, name):
         rpc = opened(tmp_path, name)
         yield rpc
         code, error = rpc.close()
@@ -34,9 +34,9 @@ def remote(tmp_path):
 
 def whole(folder, *rpcs):
     """The stored session is whole; returns its messages, oldest first, as (role, text)."""
-    verified = foldline(folder, "verify")
+    verified = run_foldline(folder, "verify")
     assert verified.returncode == 0, verified.stdout + verified.stderr
-    exported = foldline(folder, "export", rpcs[0].session, "--format", "openai-chat")
+    exported = run_foldline(folder, "export", rpcs[0].session, "--format", "openai-chat")
     messages = (
         json.loads(exported.stdout)
         if exported.stdout.startswith("[")
@@ -95,7 +95,7 @@ def test_every_text_is_a_prompt(remote, message):
 def test_half_a_pair_in_what_a_tool_says_reaches_the_client(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work/odd.txt").write_bytes(b"\xed\xa0\x80 and \xff")
-    with served([call("read", path="odd.txt"), call("nosuch\udc80", path="\udc80"), "ok"]) as (_, name):
+    with serve_model([call("read", path="odd.txt"), call("nosuch\udc80", path="\udc80"), "ok"]) as (_, name):
         rpc = opened(tmp_path, name)
         ended = rpc.prompt("Read it.")
         assert ended["how"] == "done", ended
@@ -106,7 +106,7 @@ def test_prompts_in_a_burst_are_all_worked_on_in_order(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work/a.txt").write_text("a")
     count = 12
-    with served(answers) as (_, name):
+    with serve_model(answers) as (_, name):
         rpc = opened(tmp_path, name)
         texts = [f"Prompt {n}{' @a.txt' if n % 3 == 0 else ''}" for n in range(count)]
         for n, text in enumerate(texts):
@@ -119,7 +119,7 @@ def test_prompts_in_a_burst_are_all_worked_on_in_order(tmp_path):
 
 
 def test_an_abort_right_behind_a_prompt_stops_it(tmp_path):
-    with served([Answer(text="slow", wait=Gate()), "Then."]) as (_, name):
+    with serve_model([Answer(text="slow", wait=Gate()), "Then."]) as (_, name):
         rpc = opened(tmp_path, name)
         rpc.send(type="prompt", message="Go.")
         rpc.send(type="abort")
@@ -131,7 +131,7 @@ def test_an_abort_right_behind_a_prompt_stops_it(tmp_path):
 
 def test_undo_and_branch_right_behind_a_prompt_are_refused(tmp_path):
     gates = [Gate(), Gate(), Gate()]
-    with served(["First.", *(Answer(text="Next.", wait=gate) for gate in gates)]) as (_, name):
+    with serve_model(["First.", *(Answer(text="Next.", wait=gate) for gate in gates)]) as (_, name):
         rpc = opened(tmp_path, name)
         rpc.prompt("One.")
         entry = rpc.ask(type="prompts")["prompts"][0]["entry"]
@@ -151,7 +151,7 @@ def test_undo_and_branch_right_behind_a_prompt_are_refused(tmp_path):
 
 
 def test_the_end_of_the_input_refuses_the_permission_that_is_asked_for(tmp_path):
-    with served(
+    with serve_model(
         [call("write", path="a.txt", content="x"), call("write", path="b.txt", content="x"), "No then."]
     ) as (_, name):
         rpc = opened(tmp_path, name)
@@ -163,7 +163,7 @@ def test_the_end_of_the_input_refuses_the_permission_that_is_asked_for(tmp_path)
 
 
 def test_a_turn_that_goes_on_by_a_command_can_be_stopped_and_asked(tmp_path):
-    with served([call("bash", command="sleep 1000"), call("bash", command="sleep 1000"), "Done."]) as (
+    with serve_model([call("bash", command="sleep 1000"), call("bash", command="sleep 1000"), "Done."]) as (
         _,
         name,
     ):
@@ -185,7 +185,7 @@ def test_a_turn_that_goes_on_by_a_command_can_be_stopped_and_asked(tmp_path):
 
 def test_the_input_ends_in_the_middle_of_a_turn_and_of_a_line(tmp_path):
     gate = Gate()
-    with served([Answer(text="First.", wait=gate), "Second."]) as (_, name):
+    with serve_model([Answer(text="First.", wait=gate), "Second."]) as (_, name):
         rpc = opened(tmp_path, name)
         rpc.send(type="prompt", message="One.")
         rpc.send(type="prompt", message="Two.")
@@ -205,7 +205,7 @@ def test_what_is_queued_behind_a_failed_turn_is_worked_on_before_the_end(tmp_pat
     (tmp_path / "work").mkdir()
     (tmp_path / "work/a.bin").write_bytes(b"a\0b")
     gate = Gate()
-    with served([Answer(text="First.", wait=gate), "Third."]) as (_, name):
+    with serve_model([Answer(text="First.", wait=gate), "Third."]) as (_, name):
         rpc = opened(tmp_path, name)
         for text in ("One.", "Two: @a.bin", "Three."):
             rpc.send(type="prompt", message=text)
@@ -216,7 +216,7 @@ def test_what_is_queued_behind_a_failed_turn_is_worked_on_before_the_end(tmp_pat
 
 
 def test_lines_of_megabytes(tmp_path):
-    with served(answers, window=20_000) as (_, name):
+    with serve_model(answers, window=20_000) as (_, name):
         rpc = opened(tmp_path, name)
         rpc.raw("x" * 2_000_000)
         assert set(rpc.next()) == {"type", "error"}
@@ -240,7 +240,7 @@ def test_a_compaction_in_the_middle_of_a_turn(tmp_path):
             return Answer(text="Slowly.", wait=gate)
         return answers(asked)
 
-    with served(says, window=30_000) as (_, name):
+    with serve_model(says, window=30_000) as (_, name):
         rpc = opened(tmp_path, name)
         for n in range(6):
             rpc.prompt(f"Prompt {n}. " + "word " * 200)
@@ -256,7 +256,7 @@ def test_a_compaction_in_the_middle_of_a_turn(tmp_path):
 
 
 def test_two_programs_on_one_session(tmp_path):
-    with served(lambda asked: Answer(text=answers(asked), wait=0.05), window=20_000) as (_, name):
+    with serve_model(lambda asked: Answer(text=answers(asked), wait=0.05), window=20_000) as (_, name):
         first = opened(tmp_path, name)
         first.prompt("Begin.")
         second = opened(tmp_path, name, "--resume", first.session)
@@ -285,7 +285,7 @@ def test_anything_at_any_moment(tmp_path, seed):
             return call("bash", command=f"sleep {some.choice((0, 0.05, 0.2))}; echo {asked.index}")
         return Answer(text=answers(asked), wait=wait)
 
-    with served(says, window=9_000) as (_, name):
+    with serve_model(says, window=9_000) as (_, name):
         rpc = opened(tmp_path, name, "--allow", "bash")
         sent = 0
         reader = []
@@ -350,12 +350,12 @@ def test_anything_at_any_moment(tmp_path, seed):
         # of a window that is smaller than it was told, the summariser learns by being refused
         assert all(line.startswith("summary by ") for line in error.splitlines()), error
         assert sum(one["type"] == "response" for one in reader) > 20
-    verified = foldline(tmp_path, "verify")
+    verified = run_foldline(tmp_path, "verify")
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
 def test_a_client_that_reads_nothing_any_more(tmp_path):
-    with served(answers) as (_, name):
+    with serve_model(answers) as (_, name):
         rpc = opened(tmp_path, name)
         rpc.process.stdout.close()
         rpc.send(type="prompt", message="One.")

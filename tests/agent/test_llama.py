@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.agent.program import Rpc, foldline
+from tests.agent.program import Rpc, run_foldline
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +30,8 @@ def test_the_first_five_minutes(tmp_path, llama):
         assert rpc.ask(type="undo")["entry"]
     session = rpc.session
     assert rpc.close()[0] == 0
-    assert foldline(tmp_path, "verify").returncode == 0
-    again = foldline(
+    assert run_foldline(tmp_path, "verify").returncode == 0
+    again = run_foldline(
         tmp_path, "run", "-p", "Bye.", "--json", "--resume", session, "--model", name, "--window", "8192"
     )
     told = [json.loads(line) for line in again.stdout.splitlines()]

@@ -11,7 +11,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from tests.agent.program import environment, served
+from tests.agent.program import environment, serve_model
 from tests.agent.working import host_on, until
 from tests.support import forked
 from tests.support.waiting import wait_until
@@ -134,7 +134,7 @@ def test_nothing_is_left_when_the_agent_is_ended(tmp_path, number, face):
     command = f"sh -c '{HOLD}' &\n" + (f"setsid sh -c '{HOLD}' &\n" if sys.platform == "linux" else "")
     (tmp_path / "work").mkdir()
     words = ["run", "-p", "Go."] if face == "run" else ["rpc"]
-    with served([call("bash", command=f"{command} sleep 1000")]) as (_, name):
+    with serve_model([call("bash", command=f"{command} sleep 1000")]) as (_, name):
         options = ["--model", name, "--allow", "bash"]
         process = forked.Piped([*words, *options], folder=tmp_path / "work", env=environment(tmp_path))
         try:

@@ -6,7 +6,7 @@ import json
 import signal
 
 import pytest
-from tests.agent.program import Rpc, foldline, served
+from tests.agent.program import Rpc, run_foldline, serve_model
 
 from foldline.testing import Answer, Gate, call, calls
 
@@ -17,7 +17,7 @@ def answers(asked):
 
 @pytest.fixture
 def remote(tmp_path):
-    with served(answers) as (_, name):
+    with serve_model(answers) as (_, name):
         rpc = Rpc(tmp_path, "--model", name)
         yield rpc
         code, error = rpc.close()
@@ -74,7 +74,7 @@ def test_what_is_said_meanwhile_is_queued_and_an_abort_stops_the_turn(tmp_path):
     def says(asked):
         return "On we go." if "Two." in str(asked.messages) else Answer(text="slow", wait=Gate())
 
-    with served(says) as (_, name):
+    with serve_model(says) as (_, name):
         rpc = Rpc(tmp_path, "--model", name)
         rpc.send(type="prompt", message="One.")
         rpc.wait("prompt")
@@ -89,7 +89,7 @@ def test_what_is_said_meanwhile_is_queued_and_an_abort_stops_the_turn(tmp_path):
 
 def test_a_permission_is_asked_for_and_answered(tmp_path):
     write = call("write", path="a.txt", content="x")
-    with served([write, "No.", write, "Yes.", write, "Again."]) as (_, name):
+    with serve_model([write, "No.", write, "Yes.", write, "Again."]) as (_, name):
         rpc = Rpc(tmp_path, "--model", name)
         for answer, there in (("no", False), ("always", True)):
             rpc.send(type="prompt", message="Write.")
@@ -105,7 +105,7 @@ def test_a_permission_is_asked_for_and_answered(tmp_path):
 
 
 def test_killed_in_the_middle_of_a_turn_it_is_resumed_and_nothing_is_lost(tmp_path):
-    with served([call("bash", command="sleep 1000"), "I see."]) as (_, name):
+    with serve_model([call("bash", command="sleep 1000"), "I see."]) as (_, name):
         rpc = Rpc(tmp_path, "--model", name, "--allow", "bash")
         rpc.send(type="prompt", message="Sleep.")
         rpc.wait("call")
@@ -115,19 +115,19 @@ def test_killed_in_the_middle_of_a_turn_it_is_resumed_and_nothing_is_lost(tmp_pa
         assert rpc.ask(type="stats")["standing"]["state"] == "mid_tool"
         assert rpc.prompt("What happened?")["text"] == "I see."
         rpc.close()
-    done = foldline(tmp_path, "verify")
+    done = run_foldline(tmp_path, "verify")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_schema_of_requests_is_printed(tmp_path):
-    schema = json.loads(foldline(tmp_path, "rpc", "--schema").stdout)
+    schema = json.loads(run_foldline(tmp_path, "rpc", "--schema").stdout)
     assert schema["version"] == 1
     assert {"PromptRequest", "CompactRequest", "BranchRequest"} <= set(schema["$defs"])
 
 
 def test_interrupted_in_the_middle_of_a_turn_it_keeps_what_is_whole(tmp_path):
     both = calls(call("write", path="a.txt", content="x\n"), call("bash", command="sleep 1000"))
-    with served([both, "I see."]) as (model, name):
+    with serve_model([both, "I see."]) as (model, name):
         rpc = Rpc(tmp_path, "--model", name, "--allow", "*")
         rpc.send(type="prompt", message="Write, then sleep.")
         rpc.send(type="prompt", message="Then this.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.cli.calling import SESSION, call
+from tests.cli.calling import SESSION, run_command
 
 import foldline
 from foldline import providers
@@ -88,7 +88,9 @@ async def test_a_policy_whose_summaries_it_is_to_write_is_refused(policies, tmp_
     async with foldline.open("memory://", "one") as session:
         with pytest.raises(InputError, match=HINT):
             await session.use_policy(str(file))
-    told = call(capfdbinary, "compact", SESSION, "--target", "9000", "--policies", file, "--policy", "mine")
+    told = run_command(
+        capfdbinary, "compact", SESSION, "--target", "9000", "--policies", file, "--policy", "mine"
+    )
     assert told.code == 2
     assert "did you mean" in told.err
 
@@ -113,7 +115,7 @@ def test_a_model_for_summaries_in_the_settings_is_refused(tmp_path, monkeypatch)
 )
 def test_the_command_refuses_it(words, tmp_path, monkeypatch, capfdbinary):
     monkeypatch.chdir(tmp_path)
-    told = call(capfdbinary, *words, "--model", TYPO)
+    told = run_command(capfdbinary, *words, "--model", TYPO)
     assert told.code == 2
     assert "anthropic" in told.err
     assert "openai-compatible" in told.err

@@ -13,7 +13,7 @@ SESSION = EXAMPLES / "session.jsonl"
 CHAT = EXAMPLES / "support-chat.json"
 
 
-class Called(NamedTuple):
+class CommandResult(NamedTuple):
     code: int
     out: str
     err: str
@@ -23,12 +23,12 @@ class Called(NamedTuple):
         return json.loads(self.out)
 
 
-def call(capture: pytest.CaptureFixture[bytes], *args: object) -> Called:
+def run_command(capture: pytest.CaptureFixture[bytes], *args: object) -> CommandResult:
     capture.readouterr()
     with pytest.raises(SystemExit) as left:
         main([str(arg) for arg in args])
     printed = capture.readouterr()
-    return Called(int(left.value.code or 0), printed.out.decode(), printed.err.decode())
+    return CommandResult(int(left.value.code or 0), printed.out.decode(), printed.err.decode())
 
 
 def talk(*texts: str, long: int = 0) -> list[dict[str, Any]]:
@@ -45,7 +45,7 @@ def write_lines(path: Path, messages: list[Any]) -> Path:
     return path
 
 
-def work(turns: int = 8) -> list[dict[str, Any]]:
+def coding_session(turns: int = 8) -> list[dict[str, Any]]:
     """A coding session in Anthropic's shape: each turn asks, reads a file, runs a test and reports."""
     said: list[dict[str, Any]] = []
     for n in range(turns):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli.calling import Called, call
+from tests.cli.calling import CommandResult, run_command
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +27,6 @@ def away_from_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def foldline(capsysbinary: pytest.CaptureFixture[bytes]) -> Callable[..., Called]:
+def foldline(capsysbinary: pytest.CaptureFixture[bytes]) -> Callable[..., CommandResult]:
     """Run a command in this process: its exit code, what it printed, and its JSON."""
-    return lambda *args: call(capsysbinary, *args)
+    return lambda *args: run_command(capsysbinary, *args)

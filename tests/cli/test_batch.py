@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from pyarrow import parquet
-from tests.cli.calling import talk, work, write_lines
+from tests.cli.calling import coding_session, talk, write_lines
 
 from foldline.lab.batch import MANIFEST
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 def archive(tmp_path):
     folder = tmp_path / "archive"
     (folder / "deep").mkdir(parents=True)
-    write_lines(folder / "long.jsonl", work())
+    write_lines(folder / "long.jsonl", coding_session())
     write_lines(folder / "deep" / "short.jsonl", talk("one", "two", "three"))
     return folder
 
@@ -214,7 +214,7 @@ def test_an_extra_is_named_only_where_it_is_asked_for(batch, monkeypatch, args, 
 
 
 def test_a_session_that_takes_too_long_is_named_and_the_rest_is_done(batch, archive):
-    write_lines(archive / "huge.jsonl", work(3000))
+    write_lines(archive / "huge.jsonl", coding_session(3000))
     done = batch("--target", 2000, "--timeout", "0.2")
     assert done.code == 1
     assert "huge.jsonl: stopped after 0.2 seconds: allow more with --timeout" in done.err

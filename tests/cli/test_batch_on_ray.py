@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from tests.cli.calling import talk, work, write_lines
+from tests.cli.calling import coding_session, talk, write_lines
 
 from foldline.errors import InputError
 from foldline.lab.runner import Failed, LocalPool, RayCluster
@@ -65,7 +65,7 @@ def test_ray_two_processes_and_one_write_the_same_bytes(cluster, foldline, tmp_p
     archive = tmp_path / "archive"
     archive.mkdir()
     for n in range(2):
-        write_lines(archive / f"{n}.jsonl", work(20 + 7 * n))
+        write_lines(archive / f"{n}.jsonl", coding_session(20 + 7 * n))
     write_lines(archive / "short.jsonl", talk("one", "two"))
     (archive / "bad.jsonl").write_bytes(b"\x00\x01")
     one, two, ray = ("--jobs", 1), ("--jobs", 2), ("--ray=local",)  # that takes long to start: once is enough

@@ -8,7 +8,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-from tests.cli.calling import EXAMPLES, talk, work, write_lines
+from tests.cli.calling import EXAMPLES, coding_session, talk, write_lines
 
 from foldline import convert
 from foldline.core.decide.presets import PRESETS
@@ -23,7 +23,7 @@ ALWAYS = {"messages", "dialect", "view_tokens", "cut", "summary", "ledger", "rec
 
 @pytest.fixture
 def session(tmp_path):
-    return write_lines(tmp_path / "session.jsonl", work())
+    return write_lines(tmp_path / "session.jsonl", coding_session())
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """`foldline compact --model`: a model that can be asked writes the summary, and the receipt says what that cost."""
 
 import pytest
-from tests.cli.calling import work, write_lines
+from tests.cli.calling import coding_session, write_lines
 from tests.summarizers.talking import GOOD
 
 from foldline.testing import Scripted, serve_in_thread
@@ -14,7 +14,7 @@ SUMMARY += "\n\n## Turn in Progress\nModule 11 is being mended."  # where the cu
 
 @pytest.fixture
 def session(tmp_path):
-    return write_lines(tmp_path / "session.jsonl", work(12))
+    return write_lines(tmp_path / "session.jsonl", coding_session(12))
 
 
 def test_the_model_that_is_named_writes_the_summary(foldline, session):

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.calling import talk, work, write_lines
+from tests.cli.calling import coding_session, talk, write_lines
 
 from foldline.cli.common import available
 from foldline.errors import FormatError
@@ -22,7 +22,7 @@ TARGET = ("--target", 2000)
 
 @pytest.fixture
 def file(tmp_path):
-    return write_lines(tmp_path / "session.jsonl", work(3))
+    return write_lines(tmp_path / "session.jsonl", coding_session(3))
 
 
 def commands(file):
@@ -288,14 +288,14 @@ def test_the_demo_of_a_policy_that_never_folds(foldline, away_from_home):
     ],
 )
 def test_a_wrong_name_is_told_the_closest_one(foldline, tmp_path, words, meant):
-    file = write_lines(tmp_path / "session.jsonl", work())
+    file = write_lines(tmp_path / "session.jsonl", coding_session())
     done = foldline(*(word.format(file=file) for word in words))
     assert done.code == 2
     assert f"did you mean '{meant}'?" in done.err
 
 
 def test_a_name_like_no_other_has_no_closest_one(foldline, tmp_path):
-    file = write_lines(tmp_path / "session.jsonl", work())
+    file = write_lines(tmp_path / "session.jsonl", coding_session())
     done = foldline("export", file, "--format", "xyzzy")
     assert done.code == 2
     assert "did you mean" not in done.err

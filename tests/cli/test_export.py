@@ -8,7 +8,7 @@ import shlex
 import stat
 
 import pytest
-from tests.cli.calling import EXAMPLES, talk, work, write_lines
+from tests.cli.calling import EXAMPLES, coding_session, talk, write_lines
 from tests.support.openers import open_in_claude_code, open_in_pi
 
 from foldline import convert
@@ -19,7 +19,7 @@ RESEARCH = EXAMPLES / "research.jsonl"  # a pi session with a compaction of pi's
 
 @pytest.fixture
 def file(tmp_path):
-    return write_lines(tmp_path / "work.jsonl", work(8))
+    return write_lines(tmp_path / "work.jsonl", coding_session(8))
 
 
 def test_a_file_goes_from_one_agent_to_another_and_back_in_one_command_each(foldline, tmp_path):
@@ -216,7 +216,7 @@ def test_the_folder_to_go_on_in(foldline, file, tmp_path):
 
 
 def test_results_in_markdown_are_whole_when_asked(foldline, tmp_path):
-    messages = work(1)
+    messages = coding_session(1)
     messages[2]["content"][0]["content"] = "x" * 9_000
     file = write_lines(tmp_path / "long.jsonl", messages)
     short = foldline("export", file, "--format", "markdown")

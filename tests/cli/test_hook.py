@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.calling import work
+from tests.cli.calling import coding_session
 from tests.e2e.running import environment
-from tests.mcp.homes import put
+from tests.mcp.homes import write_transcript
 
 from foldline.core.measure.tokens import OFFLINE
 from foldline.dialects import ANTHROPIC, get
@@ -56,7 +56,7 @@ def row(message, place):
 
 
 def event(turns=30, **more):
-    rows = [row(message, place) for place, message in enumerate(work(turns))]
+    rows = [row(message, place) for place, message in enumerate(coding_session(turns))]
     known = {"trigger": "auto", "session": SESSION, "model": "claude-sonnet-4-5", "window": 60_000}
     return {**known, "messages": rows, **more}
 
@@ -114,7 +114,7 @@ def test_half_an_emoji_and_what_is_null_are_no_reason_not_to_fold(given):
 def test_the_next_compaction_folds_from_the_checkpoint_of_the_last(given):
     asked = event(30)
     once = after(asked, given(asked, "hook", "claude", "session.compact").json)
-    more = [row(message, place) for place, message in enumerate(work(42)[180:], 1_000)]
+    more = [row(message, place) for place, message in enumerate(coding_session(42)[180:], 1_000)]
     again = {**asked, "messages": [*once, *more]}
     answer = given(again, "hook", "claude", "session.compact").json
     first = answer["messages"][0]
@@ -151,7 +151,7 @@ def start(path, source="compact"):
 
 
 def test_the_rules_are_put_back_behind_a_compaction_of_claude_code_s_own(given, away_from_home):
-    path = put(away_from_home, Path.cwd(), "claude-code")
+    path = write_transcript(away_from_home, Path.cwd(), "claude-code")
     context = given(start(path), "hook", "claude", "SessionStart").json["hookSpecificOutput"]
     assert context["hookEventName"] == "SessionStart"
     assert "- Never touch the lock file." in context["additionalContext"]
@@ -167,7 +167,7 @@ def test_many_rules_are_put_back_as_far_as_there_is_room(given, away_from_home):
                            ("assistant", "I won't."))
     ]  # fmt: skip
     loaded = from_messages(said, OFFLINE, dialect=ANTHROPIC)
-    path = put(away_from_home, Path.cwd(), "claude-code", loaded)
+    path = write_transcript(away_from_home, Path.cwd(), "claude-code", loaded)
     context = given(start(path), "hook", "claude", "SessionStart").json["hookSpecificOutput"]
     lines = context["additionalContext"].splitlines()
     assert lines[1] == "- Never touch file0.py, not even to mend it, since it is made by hand."
@@ -176,14 +176,14 @@ def test_many_rules_are_put_back_as_far_as_there_is_room(given, away_from_home):
 
 
 def test_behind_a_fold_of_ours_they_stand_in_the_checkpoint(given, away_from_home):
-    path = put(away_from_home, Path.cwd(), "claude-code")
+    path = write_transcript(away_from_home, Path.cwd(), "claude-code")
     given(event(), "hook", "claude", "session.compact")
     assert given(start(path), "hook", "claude", "SessionStart").out == ""
     assert given(start(path), "hook", "claude", "SessionStart").out != ""  # the next one was not ours
 
 
 def test_a_fold_of_a_sub_agent_leaves_the_session_s_rules_as_they_are(given, away_from_home):
-    path = put(away_from_home, Path.cwd(), "claude-code")
+    path = write_transcript(away_from_home, Path.cwd(), "claude-code")
     given(event(), "hook", "claude", "session.compact")
     helper = event(agent="helper")
     ruled = [one for one in helper["messages"] if "lock file" in one["text"]]

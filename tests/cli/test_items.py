@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.cli.calling import work, write_lines
+from tests.cli.calling import coding_session, write_lines
 from tests.dialects.items import long_list
 
 from foldline.dialects import get
@@ -34,7 +34,7 @@ def test_a_file_of_items_is_folded_in_and_out(foldline, items):
 
 
 def test_messages_become_items(foldline, tmp_path):
-    path = write_lines(tmp_path / "session.jsonl", work())
+    path = write_lines(tmp_path / "session.jsonl", coding_session())
     done = foldline("compact", path, "--target", 4000, "--dialect", "openai-responses", "--json")
     assert done.code == 0
     assert ITEMS.validate(done.json["messages"]) == []

@@ -1,7 +1,7 @@
 """`inspect` on a rollout of Codex that was compacted thousands of times: 2,580 did not end in seven minutes."""
 
 from tests.cli.calling import write_lines
-from tests.support.work import counted
+from tests.support.work import count_calls
 
 
 def row(kind, payload):
@@ -33,7 +33,7 @@ def test_thousands_of_compactions_are_inspected_in_step_with_their_number(foldli
     calls = {}
     for number in (160, 645):
         path = rollout(tmp_path, number)
-        with counted() as work:
+        with count_calls() as work:
             found = foldline("inspect", path, "--json").json
         calls[number] = work.calls
         assert len(found["boundaries"]) == number

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.cli.calling import CHAT, SESSION, talk, work, write_lines
+from tests.cli.calling import CHAT, SESSION, coding_session, talk, write_lines
 
 pytest.importorskip("psycopg", reason="needs the extra foldline[postgres]")
 
 
 def test_the_commands_work_on_postgres(foldline, postgres_url, tmp_path):
-    file = write_lines(tmp_path / "session.jsonl", work(3))
+    file = write_lines(tmp_path / "session.jsonl", coding_session(3))
     store = ("--store", postgres_url)
     assert foldline("sessions", *store).code == 0
     name = foldline("import", file, "--json", *store).json["session"]
@@ -43,7 +43,7 @@ def test_a_server_that_is_not_there_is_an_error_of_the_command(foldline, monkeyp
 
 def test_all_sessions_go_to_postgres_and_back(foldline, postgres_url, tmp_path):
     one, two = f"sqlite:///{tmp_path / 'one.db'}", f"sqlite:///{tmp_path / 'two.db'}"
-    for number, file in enumerate((SESSION, CHAT, write_lines(tmp_path / "third.jsonl", work(4)))):
+    for number, file in enumerate((SESSION, CHAT, write_lines(tmp_path / "third.jsonl", coding_session(4)))):
         assert foldline("import", file, "--id", f"s{number}", "--store", one).code == 0
     for source, target in ((one, postgres_url), (postgres_url, two)):
         told = foldline("migrate", source, target, "--json").json

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.cli.calling import EXAMPLES, talk, work, write_lines
+from tests.cli.calling import EXAMPLES, coding_session, talk, write_lines
 
 from foldline.core.decide.presets import PRESETS
 
@@ -12,7 +12,7 @@ COOP = EXAMPLES / "coop-trace.jsonl"
 
 @pytest.fixture
 def session(tmp_path):
-    return write_lines(tmp_path / "session.jsonl", work())
+    return write_lines(tmp_path / "session.jsonl", coding_session())
 
 
 def policies(done):
@@ -58,7 +58,7 @@ def test_text_has_a_row_for_each_policy_and_turn(foldline):
 
 
 def test_several_files_are_summed_up(foldline, tmp_path):
-    files = [write_lines(tmp_path / f"s{n}.jsonl", work(3)) for n in range(2)]
+    files = [write_lines(tmp_path / f"s{n}.jsonl", coding_session(3)) for n in range(2)]
     done = foldline("replay", *files, "--policy", "none", "--jobs", 1)
     assert done.code == 0
     assert "2 sessions" in done.out

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.cli.calling import CHAT, EXAMPLES, SESSION, work, write_lines
+from tests.cli.calling import CHAT, EXAMPLES, SESSION, coding_session, write_lines
 
 from foldline.cli.app import COMMANDS
 from foldline.core.decide.presets import PRESETS
@@ -19,7 +19,7 @@ NAMES = ("foldline", "coop", "klaude", "gencode:low-cost", "claude-code", "openc
 
 @pytest.fixture
 def file(tmp_path):
-    return write_lines(tmp_path / "session.jsonl", work(4))
+    return write_lines(tmp_path / "session.jsonl", coding_session(4))
 
 
 TALKS = {"chat", "mcp", "rpc", "serve", "hook", "statusline"}  # a screen, JSON both ways, HTTP

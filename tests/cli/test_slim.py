@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.cli.calling import SESSION, talk, write_lines
 from tests.exports.moving import export, load
-from tests.mcp.homes import AGENTS, put
+from tests.mcp.homes import AGENTS, write_transcript
 
 from foldline.core.log.entries import Compacted
 from foldline.core.measure.tokens import OFFLINE
@@ -27,7 +27,7 @@ def own_places(monkeypatch):
 
 
 def example(agent, home):
-    return put(home, Path.cwd(), agent, load(SESSION.read_bytes()), at=1_000)
+    return write_transcript(home, Path.cwd(), agent, load(SESSION.read_bytes()), at=1_000)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -100,7 +100,7 @@ def test_the_command_names_pi_s_file_where_its_home_was_moved(
 def test_a_session_of_klaude_code_named_by_its_path_stays_in_its_own_project(
     foldline, away_from_home, tmp_path
 ):
-    path = put(away_from_home, tmp_path / "work", "klaude-code", load(SESSION.read_bytes()))
+    path = write_transcript(away_from_home, tmp_path / "work", "klaude-code", load(SESSION.read_bytes()))
     path.with_name("meta.json").write_text(json.dumps({"id": "s", "work_dir": str(tmp_path / "work")}))
     done = foldline("slim", path, "--target", TARGET, "--json").json
     assert Path(done["file"]).parent.parent == path.parent.parent

@@ -9,7 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from tests.cli.calling import EXAMPLES, talk, work, write_lines
+from tests.cli.calling import EXAMPLES, coding_session, talk, write_lines
 
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Compacted, Entry, Said
@@ -21,7 +21,7 @@ from foldline.transcripts import header_line
 
 @pytest.fixture
 def file(tmp_path):
-    return write_lines(tmp_path / "session.jsonl", work(3))
+    return write_lines(tmp_path / "session.jsonl", coding_session(3))
 
 
 def stored(session: str, file: Path | None = None) -> tuple[list[Entry], list[Entry], str | None]:
@@ -93,7 +93,7 @@ def test_importing_again_changes_nothing_and_a_grown_file_is_caught_up(foldline,
     assert (first["messages"], first["new_entries"]) == (18, 18)
     again = foldline("import", file, "--json").json
     assert (again["session"], again["new_entries"]) == (first["session"], 0)
-    write_lines(file, work(4))
+    write_lines(file, coding_session(4))
     grown = foldline("import", file, "--json").json
     assert (grown["session"], grown["new_entries"], grown["messages"]) == (first["session"], 6, 24)
     path, log, _ = stored(first["session"])
@@ -137,8 +137,8 @@ def test_a_reply_that_was_still_being_written_is_caught_up(foldline, tmp_path):
 
 def test_a_session_that_went_on_differently_is_refused(foldline, file, tmp_path):
     name = foldline("import", file, "--json").json["session"]
-    other = write_lines(tmp_path / "other.jsonl", [*work(3), *talk("this way")])
-    third = write_lines(tmp_path / "third.jsonl", [*work(3), *talk("that way")])
+    other = write_lines(tmp_path / "other.jsonl", [*coding_session(3), *talk("this way")])
+    third = write_lines(tmp_path / "third.jsonl", [*coding_session(3), *talk("that way")])
     assert foldline("import", other, "--id", name).code == 0
     refused = foldline("import", third, "--id", name)
     assert refused.code == 2
@@ -189,7 +189,7 @@ def test_export_prints_json_lines_or_one_document(foldline, file):
     chat = foldline("export", "work", "--format", "openai-chat")
     assert [json.loads(line)["role"] for line in chat.out.splitlines()][:3] == ["user", "assistant", "tool"]
     document = foldline("export", "work", "--format", "anthropic", "--json").json
-    assert document["messages"] == work(3)
+    assert document["messages"] == coding_session(3)
 
 
 def test_the_view_of_a_session_with_a_compaction(foldline, tmp_path):

@@ -7,7 +7,7 @@ import re
 import shutil
 
 import pytest
-from tests.agent.program import environment, served
+from tests.agent.program import environment, serve_model
 from tests.cli.calling import write_lines
 from tests.cli.test_hostile_text import NAME, RAW, STEERING, hostile
 from tests.support import forked
@@ -113,7 +113,7 @@ def imported(tmp_path_factory):
 def test_no_command_steers_a_terminal(tmp_path, imported, words):
     shutil.copytree(imported, tmp_path, dirs_exist_ok=True)
     file = tmp_path / "work" / NAME.replace("/", "")
-    with served(answers) as (_, model):
+    with serve_model(answers) as (_, model):
         known = {"FILE": str(file), "ID": "work", "MODEL": model}
         _, written = on_a_terminal(tmp_path, *[known.get(word, word) for word in words])
     assert "Traceback" not in written
@@ -124,7 +124,7 @@ def test_no_command_steers_a_terminal(tmp_path, imported, words):
 
 def test_what_a_model_says_is_on_the_terminal_with_its_escapes(tmp_path):
     (tmp_path / "work").mkdir()
-    with served(["Look: \x1b]0;owned\x07\u202e!"]) as (_, model):
+    with serve_model(["Look: \x1b]0;owned\x07\u202e!"]) as (_, model):
         code, written = on_a_terminal(tmp_path, "run", "-p", "Say it.", "--model", model)
     assert code == 0
     assert "Look: \\x1b]0;owned\\x07\\u202e!" in written

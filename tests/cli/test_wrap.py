@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.mcp.homes import put
+from tests.mcp.homes import write_transcript
 
 from foldline.wrapping import backup
 
@@ -553,7 +553,7 @@ def test_without_a_gateway_nothing_is_set_unless_it_is_forced(foldline, home):
 
 
 def test_the_doctor_says_what_is_set_and_what_to_do(foldline, home, url, monkeypatch):
-    put(home, Path.cwd(), "codex")
+    write_transcript(home, Path.cwd(), "codex")
     program = home / "bin/codex"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")

@@ -5,7 +5,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.rule_sources import sourced
+from tests.support.rule_sources import sourced_rules
 
 from foldline.core.log import codec
 from foldline.core.log.entries import Edit
@@ -162,7 +162,7 @@ def test_any_json_is_read_without_loss_or_refused(dialect, body):
 @settings(deadline=None)
 def test_validate_never_raises(dialect, messages, system):
     problems = dialect.validate(messages, system)
-    assert all(problem.text and problem.rule in sourced(dialect.name) for problem in problems)
+    assert all(problem.text and problem.rule in sourced_rules(dialect.name) for problem in problems)
     assert all(-1 <= problem.index < len(messages) for problem in problems)
 
 

@@ -32,7 +32,7 @@ PLAIN = corpus.sessions(corpus.ROOT)
 
 @pytest.fixture(autouse=True)
 def one_collection(monkeypatch):
-    monkeypatch.setattr(attempt, "collect", corpus.remembered())
+    monkeypatch.setattr(attempt, "collect", corpus.cached_collect())
 
 
 @pytest.fixture

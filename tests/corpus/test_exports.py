@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.exports.moving import boundaries, export, load, prompts, replies, said
+from tests.exports.moving import boundaries, content, export, load, prompts, replies
 from tests.support.openers import OPEN
 
 from foldline.core.compact.compaction_input import CompactionInput
@@ -58,7 +58,7 @@ def native_count(loaded):
 
 def answered(loaded):
     """What was said, without the results that an export makes up for calls that nothing answered."""
-    return [(role, part) for role, part in said(loaded) if getattr(part, "text", "") != UNANSWERED]
+    return [(role, part) for role, part in content(loaded) if getattr(part, "text", "") != UNANSWERED]
 
 
 def same(again, native, *, stops=True):

@@ -29,12 +29,12 @@ FEWER = [*product(PRESETS, [0.05]), *product(["foldline"], [0.1, 0.2, 0.5])]
 @pytest.fixture(autouse=True)
 def one_collection(monkeypatch):
     """Take the facts of a range once for all policies: the ids of its entries are a hash of what they say."""
-    monkeypatch.setattr(attempt, "collect", corpus.remembered())
+    monkeypatch.setattr(attempt, "collect", corpus.cached_collect())
 
 
 def folded(path, folds, record_property):
-    report = corpus.check_all(corpus.chat(path), folds, path.name)
-    corpus.tell(report, record_property)
+    report = corpus.check_all(corpus.chat_messages(path), folds, path.name)
+    corpus.record_figures(report, record_property)
     assert report.wrong == []
     assert report.folds == len(folds)
 
@@ -50,7 +50,7 @@ def test_every_session_under_every_preset_at_every_budget(path, record_property)
 def test_every_session_as_anthropic_messages(path, record_property):
     messages, system = corpus.as_anthropic(path)
     report = corpus.check_native(messages, system, [("foldline", 0.1), ("coop", 0.1)], path.name)
-    corpus.tell(report, record_property)
+    corpus.record_figures(report, record_property)
     assert report.wrong == []
 
 
@@ -60,7 +60,7 @@ def test_every_session_from_its_own_newest_compaction_on(path, record_property):
     report = corpus.check_loaded(
         corpus.with_boundaries(path), [("foldline", 0.1), ("gencode", 0.5)], path.name
     )
-    corpus.tell(report, record_property)
+    corpus.record_figures(report, record_property)
     assert report.wrong == []
 
 
@@ -72,13 +72,13 @@ def test_a_sample_of_the_sessions(path, record_property):
 @pytest.mark.parametrize("policy", ["foldline", "claude-code"])
 @pytest.mark.parametrize("path", SAMPLE[-4:], ids=lambda path: path.name)
 def test_what_was_folded_is_folded_further(path, policy):
-    messages = corpus.chat(path)
+    messages = corpus.chat_messages(path)
     size = corpus.size_of(from_messages(messages, OFFLINE))
     for share in reversed(corpus.SHARES):
         target = int(size * share)
         done = foldline.compact(messages, target, policy)
         assert done.view_tokens <= target
-        assert list(corpus.check_again(done, policy, target)) == []
+        assert list(corpus.check_second_fold(done, policy, target)) == []
         messages = done.messages
     assert corpus.checkpoint_of(messages) is not None
 
@@ -117,7 +117,7 @@ def fold_of_talk():
     loaded = from_messages(TALK, OFFLINE)
     done = corpus.fold(loaded, "foldline", 600)
     assert list(corpus.check(loaded, done, 600, TALK)) == []
-    assert list(corpus.check_again(done, "foldline", 600)) == []
+    assert list(corpus.check_second_fold(done, "foldline", 600)) == []
     return loaded, done
 
 
@@ -162,4 +162,4 @@ def test_an_edit_that_the_boundary_does_not_list_is_seen(fold_of_talk):
 def test_a_second_fold_that_changes_something_is_seen(fold_of_talk):
     _, done = fold_of_talk
     done.messages = TALK
-    assert any("second fold" in text for text in corpus.check_again(done, "foldline", 600))
+    assert any("second fold" in text for text in corpus.check_second_fold(done, "foldline", 600))

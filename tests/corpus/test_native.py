@@ -23,7 +23,7 @@ SHARES = (0.1, 0.5)
 
 @pytest.fixture(autouse=True)
 def one_collection(monkeypatch):
-    monkeypatch.setattr(attempt, "collect", corpus.remembered())
+    monkeypatch.setattr(attempt, "collect", corpus.cached_collect())
 
 
 @pytest.fixture
@@ -97,5 +97,5 @@ def test_it_is_folded(native, name, from_start):
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_folded_under_every_preset(native, name, from_start, record_property):
     report = folds(native, name, from_start, [*PRESETS])
-    corpus.tell(report, record_property)
+    corpus.record_figures(report, record_property)
     assert report.wrong == []

@@ -7,11 +7,11 @@ from typing import Any
 Block = dict[str, Any]
 
 
-def asked(*blocks: str | Block) -> dict[str, Any]:
+def user(*blocks: str | Block) -> dict[str, Any]:
     return {"role": "user", "content": [_block(block) for block in blocks]}
 
 
-def told(*blocks: str | Block) -> dict[str, Any]:
+def reply(*blocks: str | Block) -> dict[str, Any]:
     return {"role": "assistant", "content": [_block(block) for block in blocks]}
 
 
@@ -27,7 +27,7 @@ def result(call_id: Any = "t1", *blocks: str | Block, **more: Any) -> Block:
     return {"toolResult": {"toolUseId": call_id, "content": [_block(one) for one in blocks], **more}}
 
 
-def thought(text: str = "hm", signature: str | None = "sig") -> Block:
+def reasoning(text: str = "hm", signature: str | None = "sig") -> Block:
     signed = {"signature": signature} if signature is not None else {}
     return {"reasoningContent": {"reasoningText": {"text": text, **signed}}}
 
@@ -42,7 +42,7 @@ def document(name: str = "notes", data: Any = b"Use tabs.", form: str = "txt") -
 
 POINT = {"cachePoint": {"type": "default"}}
 ALL = [
-    asked(
+    user(
         "Fix a.py",
         {"guardContent": {"text": {"text": "Never push.", "qualifiers": ["query"]}}},
         image(),
@@ -52,20 +52,20 @@ ALL = [
         {"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://bucket/a.mp4", "bucketOwner": "123456789012"}}}},
         POINT,
     ),
-    told(
-        thought(),
+    reply(
+        reasoning(),
         {"reasoningContent": {"redactedContent": b"sealed"}},
         {"citationsContent": {"content": [{"text": "As you said."}], "citations": [{"title": "cited"}]}},
         use("t.1:a", "read", {"path": "a.py"}),
         use("t2", "shot"),
     ),
-    asked(
+    user(
         result("t.1:a", "no such file", status="error"),
         result("t2", {"json": {"size": [1, 2]}}, image(b"jpg", "jpeg"), document("page", b"%PDF", "pdf"), status="success"),
         {"searchResult": {"source": "web", "title": "T", "content": [{"text": "found"}], "citations": {"enabled": False}}},
         "go on",
         POINT,
     ),
-    told("Done.", POINT),
-    asked("Now?", {"newer": {"x": 1}}),
+    reply("Done.", POINT),
+    user("Now?", {"newer": {"x": 1}}),
 ]  # fmt: skip

@@ -9,7 +9,7 @@ def user(text):
     return {"role": "user", "content": text}
 
 
-def said(text):
+def assistant(text):
     return {"role": "assistant", "content": text}
 
 
@@ -21,15 +21,15 @@ def calling(*calls, content=None):
     return {"role": "assistant", "content": content, "tool_calls": list(calls)}
 
 
-def answer(call_id="c1", content="ok", **more):
+def tool_answer(call_id="c1", content="ok", **more):
     return {"role": "tool", "tool_call_id": call_id, "content": content, **more}
 
 
-def turn(*blocks):
+def by_model(*blocks):
     return {"role": "assistant", "content": list(blocks)}
 
 
-def reply(*blocks):
+def by_user(*blocks):
     return {"role": "user", "content": list(blocks)}
 
 
@@ -71,33 +71,33 @@ OPENAI = [
         "tool_calls": [call("c1"), call("c2", "bash", "{broken", index=1)],
         "x_app_id": 7,
     },
-    answer("c2", [{"type": "text", "text": "E: no such file"}]),
-    answer("c1", "print('hi')\n", x_took_ms=3),
+    tool_answer("c2", [{"type": "text", "text": "E: no such file"}]),
+    tool_answer("c1", "print('hi')\n", x_took_ms=3),
     {"role": "assistant", "content": None, "refusal": "I can't do that."},
     user(""),
-    said(""),
+    assistant(""),
 ]
 
 ANTHROPIC = [
     user("Fix a.py"),
-    turn(
+    by_model(
         thinking("Let me look."),
         text("Reading.", citations=None),
         use("t1", "read", {"path": "a.py", "b": [1, None]}),
         use("t2", "bash", {"command": "ls"}),
     ),
-    reply(
+    by_user(
         result("t2", [text("a.py"), image()], cache_control={"type": "ephemeral"}),
         result("t1", "no such file", is_error=True),
         text("go on"),
     ),
-    turn(
+    by_model(
         {"type": "redacted_thinking", "data": "xyz"},
         {"type": "server_tool_use", "id": "srv1", "name": "web_search", "input": {"query": "x"}},
         {"type": "web_search_tool_result", "tool_use_id": "srv1", "content": []},
         text("Done."),
     ),
-    reply(
+    by_user(
         {
             "type": "document",
             "title": "notes",
@@ -110,5 +110,5 @@ ANTHROPIC = [
 ]
 
 
-def dumped(value):
+def as_json(value):
     return json.dumps(value).encode()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 import json
 
-from tests.dialects.converse_samples import ALL, POINT, asked, document, image, result, thought, told, use
+from tests.dialects.converse_samples import ALL, POINT, document, image, reasoning, reply, result, use, user
 
 import foldline
 from foldline.core.log.entries import Edit
@@ -17,7 +17,7 @@ from foldline.dialects.base import decode_reply, reply_dialect
 
 CONVERSE = get("bedrock-converse")
 REPLY = {
-    "output": {"message": told({"reasoningContent": {"redactedContent": b"sealed"}}, use("t1"))},
+    "output": {"message": reply({"reasoningContent": {"redactedContent": b"sealed"}}, use("t1"))},
     "stopReason": "tool_use",
     "usage": {
         "inputTokens": 10,
@@ -75,12 +75,12 @@ async def test_a_session_gives_them_back_and_shares_none():
 async def test_neighbours_of_one_role_are_one_message_as_it_grows():
     async with foldline.open("memory://", "s", window=90_000) as session:
         steps = [
-            [asked("a")],
-            [told(" ")],
-            [asked("b")],
-            [told("c")],
-            [told(use()), asked(result())],
-            [asked("d")],
+            [user("a")],
+            [reply(" ")],
+            [user("b")],
+            [reply("c")],
+            [reply(use()), user(result())],
+            [user("d")],
         ]
         sent = []
         for step in steps:
@@ -88,12 +88,12 @@ async def test_neighbours_of_one_role_are_one_message_as_it_grows():
             sent = await session.context()
             assert CONVERSE.validate(sent) == []
         answer = result("t1", "[no output]")
-        assert list(sent) == [asked("a", "b"), told("c", use()), asked(answer, "d")]
+        assert list(sent) == [user("a", "b"), reply("c", use()), user(answer, "d")]
 
 
 def test_plain_text_is_taken_where_the_dialect_is_named():
     done = foldline.compact([{"role": "user", "content": "hi"}], target=4_000, dialect="bedrock-converse")
-    assert done.messages == [{"role": "user", "content": "hi"}] or done.messages == [asked("hi")]
+    assert done.messages == [{"role": "user", "content": "hi"}] or done.messages == [user("hi")]
     assert CONVERSE.validate(done.messages) == []
 
 
@@ -107,43 +107,43 @@ def test_a_reply_has_usage_and_stop():
 
 def test_documents_have_a_text_and_a_name_of_their_own_in_a_request():
     lists = [
-        asked("see", document()),
-        told(use()),
-        asked(result("t1", document())),
-        told("ok"),
-        asked(document()),
+        user("see", document()),
+        reply(use()),
+        user(result("t1", document())),
+        reply("ok"),
+        user(document()),
     ]
     out = rendered(decode_all(lists), whole=True)
     assert CONVERSE.validate(out.messages) == []
-    assert out.messages[-1] == asked(document("notes-3"), "[See the document.]")
-    assert lists[-1] == asked(document())
+    assert out.messages[-1] == user(document("notes-3"), "[See the document.]")
+    assert lists[-1] == user(document())
 
 
 async def test_documents_of_later_turns_have_names_of_their_own():
     async with foldline.open("memory://", "s", window=90_000) as session:
         for turn in range(3):
-            await session.append(asked("see", document()))
+            await session.append(user("see", document()))
             assert CONVERSE.validate(await session.context()) == []
-            await session.append(told(f"seen {turn}"))
+            await session.append(reply(f"seen {turn}"))
 
 
 def test_an_edit_leaves_cache_points_and_all_else_as_received():
-    said = CONVERSE.decode(asked(POINT, result("t1", "long", image(), x=1), "so", POINT))
+    said = CONVERSE.decode(user(POINT, result("t1", "long", image(), x=1), "so", POINT))
     edits = [Edit("e", 0, "elided", ToolResult("t1", (Text("short"), said.results[0].content[1])))]
     out = CONVERSE.render([(said, edits)]).messages
-    assert out == [asked(POINT, result("t1", "short", image(), x=1), "so", POINT)]
+    assert out == [user(POINT, result("t1", "short", image(), x=1), "so", POINT)]
     gone = [Edit("e", 0, "elided", None), Edit("e", 1, "elided", None)]
-    assert CONVERSE.render([(CONVERSE.decode(asked("a", POINT, "b")), gone)]).messages == []
-    guarded = CONVERSE.decode(asked({"guardContent": {"text": {"text": "a", "qualifiers": ["query"]}}}))
+    assert CONVERSE.render([(CONVERSE.decode(user("a", POINT, "b")), gone)]).messages == []
+    guarded = CONVERSE.decode(user({"guardContent": {"text": {"text": "a", "qualifiers": ["query"]}}}))
     (new,) = CONVERSE.render([(guarded, [Edit("e", 0, "redacted", Text("b"))])]).messages
     assert new["content"] == [{"guardContent": {"text": {"text": "b", "qualifiers": ["query"]}}}]
 
 
 def test_a_reply_does_not_end_in_thinking_or_in_a_cache_point_behind_it():
-    said = CONVERSE.decode(told(thought(), "long", POINT))
+    said = CONVERSE.decode(reply(reasoning(), "long", POINT))
     assert CONVERSE.render([(said, [Edit("e", 1, "elided", None)])]).messages == []
-    given = [asked("a"), told(thought(), POINT, "b"), asked("c")]
-    assert rendered(decode_all(given), whole=True).messages[1] == told(thought(), "b")
+    given = [user("a"), reply(reasoning(), POINT, "b"), user("c")]
+    assert rendered(decode_all(given), whole=True).messages[1] == reply(reasoning(), "b")
 
 
 def test_other_dialects_get_what_they_can_hold():
@@ -156,11 +156,11 @@ def test_other_dialects_get_what_they_can_hold():
     assert CONVERSE.validate(back.messages, back.system) == []
     assert back.system == [{"text": "Be kind."}]
     assert back.messages[0]["content"][2] == image()
-    assert back.messages[1]["content"][0] == thought()
+    assert back.messages[1]["content"][0] == reasoning()
 
 
 def test_a_fold_keeps_the_newest_cache_points():
-    turns = [one for n in range(8) for one in (asked(f"q{n} " + "dry quay " * 60, POINT), told(f"a{n}"))]
+    turns = [one for n in range(8) for one in (user(f"q{n} " + "dry quay " * 60, POINT), reply(f"a{n}"))]
     before = copy.deepcopy(turns)
     for target in (90_000, 800):
         done = foldline.compact(turns, target=target, system=[{"text": "Be kind."}, POINT])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.dialects.converse_samples import ALL, POINT, asked, document, image, result, thought, told, use
-from tests.dialects.samples import dumped
-from tests.support.rule_sources import sourced
+from tests.dialects.converse_samples import ALL, POINT, document, image, reasoning, reply, result, use, user
+from tests.dialects.samples import as_json
+from tests.support.rule_sources import sourced_rules
 
 from foldline.dialects import get
 
@@ -13,41 +13,41 @@ CONVERSE = get("bedrock-converse")
 
 
 def after_call(*blocks):
-    return [asked("hi"), told(use("t1")), asked(*blocks)]
+    return [user("hi"), reply(use("t1")), user(*blocks)]
 
 
 BAD = {
     "list": [],
-    "cache-marks": [asked("hi", *[POINT] * 5)],
-    "cache-after-thinking": [asked("hi"), told(thought(), POINT, "yes")],
-    "text-surrogate": [asked("half \ud83d")],
-    "message": [asked("hi"), "hello"],
-    "role": [asked("hi"), {"role": "tool", "content": [{"text": "x"}]}],
-    "first-user": [told("hi"), asked("yes")],
-    "alternate": [asked("hi"), asked("again")],
+    "cache-marks": [user("hi", *[POINT] * 5)],
+    "cache-after-thinking": [user("hi"), reply(reasoning(), POINT, "yes")],
+    "text-surrogate": [user("half \ud83d")],
+    "message": [user("hi"), "hello"],
+    "role": [user("hi"), {"role": "tool", "content": [{"text": "x"}]}],
+    "first-user": [reply("hi"), user("yes")],
+    "alternate": [user("hi"), user("again")],
     "content-type": [{"role": "user", "content": "hi"}],
-    "content-empty": [asked("hi"), told(POINT), asked("so?")],
-    "block-kind": [asked({"a": 1, "b": 2})],
-    "block-role": [asked("hi"), told(image(), "see")],
-    "block-shape": [asked({"text": 5})],
-    "text-empty": [asked("hi", " \n")],
-    "trailing-space": [asked("hi"), told("Sure: ")],
-    "thinking-last": [asked("hi"), told("yes", thought()), asked("go")],
-    "call-id": [asked("hi"), told(use("a b")), asked(result("t2"))],
-    "call-name": [asked("hi"), told(use(name="read file")), asked(result())],
-    "call-input": [asked("hi"), told(use(arguments="{}")), asked(result())],
-    "call-duplicate": [*after_call(result()), told(use()), asked(result())],
-    "result-missing": [asked("hi"), told(use("t1"), use("t2")), asked(result("t2"))],
+    "content-empty": [user("hi"), reply(POINT), user("so?")],
+    "block-kind": [user({"a": 1, "b": 2})],
+    "block-role": [user("hi"), reply(image(), "see")],
+    "block-shape": [user({"text": 5})],
+    "text-empty": [user("hi", " \n")],
+    "trailing-space": [user("hi"), reply("Sure: ")],
+    "thinking-last": [user("hi"), reply("yes", reasoning()), user("go")],
+    "call-id": [user("hi"), reply(use("a b")), user(result("t2"))],
+    "call-name": [user("hi"), reply(use(name="read file")), user(result())],
+    "call-input": [user("hi"), reply(use(arguments="{}")), user(result())],
+    "call-duplicate": [*after_call(result()), reply(use()), user(result())],
+    "result-missing": [user("hi"), reply(use("t1"), use("t2")), user(result("t2"))],
     "result-orphan": after_call(result("t1"), result("t9")),
     "result-duplicate": after_call(result("t1"), result("t1")),
     "result-id": after_call(result("t1"), result(None)),
     "results-first": after_call("here:", result("t1")),
     "error-result-empty": after_call(result("t1", status="error")),
-    "media-format": [asked(image(form="tiff"))],
-    "media-source": [asked({"image": {"format": "png", "source": {"bytes": b""}}})],
-    "document-name": [asked("see", document("a.txt"))],
-    "document-duplicate": [asked("see", document()), told("yes"), asked("and", document())],
-    "document-text": [asked(document())],
+    "media-format": [user(image(form="tiff"))],
+    "media-source": [user({"image": {"format": "png", "source": {"bytes": b""}}})],
+    "document-name": [user("see", document("a.txt"))],
+    "document-duplicate": [user("see", document()), reply("yes"), user("and", document())],
+    "document-text": [user(document())],
 }
 ALSO = {"call-id": {"result-missing", "result-orphan"}}  # such an id cannot be answered either
 
@@ -58,25 +58,25 @@ def test_every_rule_has_a_bad_example(rule, messages):
     assert rules - ALSO.get(rule, set()) == {rule}
 
 
-@pytest.mark.parametrize("messages", [ALL, [asked("hi")], after_call(result()), after_call(result(), "so?")])
+@pytest.mark.parametrize("messages", [ALL, [user("hi")], after_call(result()), after_call(result(), "so?")])
 def test_good_lists_break_no_rule(messages):
     assert CONVERSE.validate(messages) == []
 
 
 def test_json_bytes_are_read_as_well():
-    assert CONVERSE.validate([dumped(message) for message in after_call(result("t1", {"json": [1]}))]) == []
+    assert CONVERSE.validate([as_json(message) for message in after_call(result("t1", {"json": [1]}))]) == []
 
 
 @pytest.mark.parametrize("system", [None, "Be kind.", [{"text": "Be kind."}, POINT]])
 def test_good_system_prompts(system):
-    assert CONVERSE.validate([asked("hi")], system) == []
+    assert CONVERSE.validate([user("hi")], system) == []
 
 
 @pytest.mark.parametrize(
     ("system", "rule"), [(5, "system"), ([image()], "system"), ([{"text": ""}], "text-empty")]
 )
 def test_bad_system_prompts(system, rule):
-    assert [(p.index, p.rule) for p in CONVERSE.validate([asked("hi")], system)] == [(-1, rule)]
+    assert [(p.index, p.rule) for p in CONVERSE.validate([user("hi")], system)] == [(-1, rule)]
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_other_bad_results(rule, block):
 
 
 def test_the_list_of_rules_and_their_sources_is_whole():
-    assert set(sourced("bedrock-converse")) == {*BAD, "system"}
+    assert set(sourced_rules("bedrock-converse")) == {*BAD, "system"}

@@ -11,16 +11,16 @@ from tests.dialects.samples import (
     ANTHROPIC,
     OPENAI,
     PNG,
-    answer,
+    assistant,
+    by_model,
+    by_user,
     call,
     calling,
     image,
-    reply,
     result,
-    said,
     text,
     thinking,
-    turn,
+    tool_answer,
     use,
     user,
 )
@@ -49,10 +49,12 @@ def test_the_chat_sample_as_anthropic():
     out = to_claude(*OPENAI)
     assert out.system == [text("You are a coder."), text("Be brief.")]
     assert out.messages == [
-        reply(text("ann: Fix a.py"), image()),
-        turn(text("Reading."), use("c1", "read", {"path": "a.py"}), use("c2", "bash", {"input": "{broken"})),
-        reply(result("c2", "E: no such file"), result("c1", "print('hi')\n")),
-        said("I can't do that."),
+        by_user(text("ann: Fix a.py"), image()),
+        by_model(
+            text("Reading."), use("c1", "read", {"path": "a.py"}), use("c2", "bash", {"input": "{broken"})
+        ),
+        by_user(result("c2", "E: no such file"), result("c1", "print('hi')\n")),
+        assistant("I can't do that."),
     ]
     assert out.warnings == (
         "field 'x_app_id' left out (1)",
@@ -74,14 +76,14 @@ def test_the_anthropic_sample_as_chat():
                 call("t2", "bash", '{"command":"ls"}'),
             ],
         },
-        answer("t2", [text("a.py"), text("[image left out: image/png]")]),
-        answer("t1", "no such file"),
+        tool_answer("t2", [text("a.py"), text("[image left out: image/png]")]),
+        tool_answer("t1", "no such file"),
         user("go on"),
         {
             "role": "assistant",
             "content": [text("[server_tool_use, run by the provider]\nweb_search\nx"), text("Done.")],
         },
-        reply(
+        by_user(
             text("Use tabs — always."),
             {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
             text("[image left out]"),
@@ -122,21 +124,21 @@ def test_what_a_providers_own_tools_found_stays_as_text(to):
 
 
 def test_system_messages_in_the_middle_become_user_text_that_says_so():
-    out = to_claude(user("a"), {"role": "system", "content": "Use tabs."}, said("b"))
-    assert out.messages == [reply(text("a"), text(SYSTEM_NOTE + "Use tabs.")), said("b")]
+    out = to_claude(user("a"), {"role": "system", "content": "Use tabs."}, assistant("b"))
+    assert out.messages == [by_user(text("a"), text(SYSTEM_NOTE + "Use tabs.")), assistant("b")]
     assert out.warnings == ("system messages became user messages (1)",)
 
 
 def test_a_list_that_begins_with_the_assistant_gets_a_first_user_message():
-    out = to_claude(said("Hello!"), user("hi"))
-    assert out.messages == [user(OPENING), said("Hello!"), user("hi")]
+    out = to_claude(assistant("Hello!"), user("hi"))
+    assert out.messages == [user(OPENING), assistant("Hello!"), user("hi")]
     assert out.warnings == ("a first user message added (1)",)
     assert to_claude({"role": "system", "content": "x"}).messages == [user(OPENING)]
     assert CLAUDE.render([]).messages == []
 
 
 def test_reused_and_strange_ids_are_made_valid_and_unique():
-    batch = [calling(call("call:1"), call("call.1")), answer("call.1", "b"), answer("call:1", "a")]
+    batch = [calling(call("call:1"), call("call.1")), tool_answer("call.1", "b"), tool_answer("call:1", "a")]
     out = to_claude(user("hi"), *batch, *batch)
     ids = [
         block["id"]
@@ -151,18 +153,18 @@ def test_reused_and_strange_ids_are_made_valid_and_unique():
 
 
 def test_new_ids_keep_clear_of_those_that_stay():
-    chat = decode_all([user("hi"), calling(call("t1")), answer("t1"), said("ok")], "openai-chat")
-    claude = decode_all([user("go"), turn(use("t1")), reply(result("t1"))], "anthropic")
+    chat = decode_all([user("hi"), calling(call("t1")), tool_answer("t1"), assistant("ok")], "openai-chat")
+    claude = decode_all([user("go"), by_model(use("t1")), by_user(result("t1"))], "anthropic")
     out = CLAUDE.render([(message, ()) for message in [*chat, *claude]])
     assert CLAUDE.validate(out.messages) == []
     assert out.messages[1]["content"][0]["id"] == "t1_2"
-    assert out.messages[-2:] == [turn(use("t1")), reply(result("t1"))]
+    assert out.messages[-2:] == [by_model(use("t1")), by_user(result("t1"))]
 
 
 def test_a_result_of_the_other_dialect_finds_its_call():
-    asked = CLAUDE.decode(turn(use("t1"), use("t2")))
-    told = CLAUDE.decode(reply(result("t1")))
-    other = CHAT.decode(answer("t2"))
+    asked = CLAUDE.decode(by_model(use("t1"), use("t2")))
+    told = CLAUDE.decode(by_user(result("t1")))
+    other = CHAT.decode(tool_answer("t2"))
     first = CLAUDE.decode(user("hi"))
     out = CLAUDE.render([(message, ()) for message in (first, asked, told, other)])
     assert CLAUDE.validate(out.messages) == []
@@ -179,7 +181,7 @@ def test_two_calls_with_one_id_are_answered_in_order():
 
 
 def test_long_ids_and_names_are_shortened_for_chat_completions():
-    out = to_chat(user("hi"), turn(use("t" * 64, "n" * 100)), reply(result("t" * 64)))
+    out = to_chat(user("hi"), by_model(use("t" * 64, "n" * 100)), by_user(result("t" * 64)))
     asked = out.messages[1]["tool_calls"][0]
     assert len(asked["id"]) == 40
     assert len(asked["function"]["name"]) == 64
@@ -188,43 +190,43 @@ def test_long_ids_and_names_are_shortened_for_chat_completions():
 
 
 def test_names_that_anthropic_refuses_are_made_valid():
-    out = to_claude(user("hi"), calling(call(name="db.query é")), answer())
+    out = to_claude(user("hi"), calling(call(name="db.query é")), tool_answer())
     assert out.messages[1]["content"][0]["name"] == "db_query__"
     assert "tool names changed (1)" in out.warnings
 
 
 def test_results_come_first_and_turns_are_merged():
     out = to_claude(
-        user("a"), user("b"), calling(call("c1"), call("c2")), answer("c1"), answer("c2"), user("c")
+        user("a"), user("b"), calling(call("c1"), call("c2")), tool_answer("c1"), tool_answer("c2"), user("c")
     )
     assert out.messages == [
-        reply(text("a"), text("b")),
-        turn(use("c1", "read", {"path": "a.py"}), use("c2", "read", {"path": "a.py"})),
-        reply(result("c1"), result("c2"), text("c")),
+        by_user(text("a"), text("b")),
+        by_model(use("c1", "read", {"path": "a.py"}), use("c2", "read", {"path": "a.py"})),
+        by_user(result("c1"), result("c2"), text("c")),
     ]
 
 
 def test_calls_over_two_assistant_messages_become_one_batch():
     out = to_chat(
         user("hi"),
-        turn(text("a"), use("t1")),
-        turn(text("b"), use("t2")),
-        reply(result("t2")),
-        reply(result("t1")),
+        by_model(text("a"), use("t1")),
+        by_model(text("b"), use("t2")),
+        by_user(result("t2")),
+        by_user(result("t1")),
     )
     assert CHAT.validate(out.messages) == []
     assert out.messages[1]["content"] == [text("a"), text("b")]
 
 
 def test_error_results():
-    out = to_claude(user("hi"), calling(call()), answer())
+    out = to_claude(user("hi"), calling(call()), tool_answer())
     assert "is_error" not in out.messages[2]["content"][0]
     told = Message("tool", (ToolResult("c1", (), is_error=True),))
     asked = Message("assistant", (ToolCall("c1", "read", {}),))
     out = CLAUDE.render([(Message("user", (Text("x"),)), ()), (asked, ()), (told, ())])
     assert CLAUDE.validate(out.messages) == []
     shown = Message(
-        "tool", (ToolResult("c1", (Text("E"), CLAUDE.decode(reply(image())).parts[0]), is_error=True),)
+        "tool", (ToolResult("c1", (Text("E"), CLAUDE.decode(by_user(image())).parts[0]), is_error=True),)
     )
     out = CLAUDE.render([(Message("user", (Text("x"),)), ()), (asked, ()), (shown, ())])
     assert CLAUDE.validate(out.messages) == []
@@ -234,20 +236,20 @@ def test_error_results():
 def test_thinking_without_a_signature_and_at_the_end_is_left_out():
     made = Message("assistant", (Text("a"), Thinking("x"), Thinking("y", "sig")))
     out = CLAUDE.render([(Message("user", (Text("x"),)), ()), (made, ())])
-    assert out.messages == [user("x"), said("a")]
+    assert out.messages == [user("x"), assistant("a")]
     assert out.warnings == ("unsigned thinking left out (1)", "thinking at the end of a turn left out (1)")
 
 
 def test_signed_thinking_of_a_made_message_is_kept():
     made = Message("assistant", (Thinking("y", "sig"), Text("a")))
     out = CLAUDE.render([(Message("user", (Text("x"),)), ()), (made, ())])
-    assert out.messages[1] == turn(thinking("y"), text("a"))
+    assert out.messages[1] == by_model(thinking("y"), text("a"))
 
 
 def test_own_opaque_parts_of_made_messages_are_carried():
     search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
     made = Message("assistant", (Opaque("anthropic", "server_tool_use", search), Text("a")))
-    assert CLAUDE.render([(Message("user", (Text("x"),)), ()), (made, ())]).messages[1] == turn(
+    assert CLAUDE.render([(Message("user", (Text("x"),)), ()), (made, ())]).messages[1] == by_model(
         search, text("a")
     )
     sound = Message("assistant", (Opaque("openai-chat", "audio", {"id": "a1"}),))
@@ -256,7 +258,7 @@ def test_own_opaque_parts_of_made_messages_are_carried():
     ]
     clip = {"type": "video_url", "video_url": {"url": "x"}}
     assert CHAT.render([(Message("user", (Opaque("openai-chat", "video_url", clip),)), ())]).messages == [
-        reply(clip)
+        by_user(clip)
     ]
     assert to_claude(user("a"), {"role": "user", "content": [clip]}).warnings == (
         "openai-chat video_url left out (1)",
@@ -266,9 +268,9 @@ def test_own_opaque_parts_of_made_messages_are_carried():
 def test_parts_in_the_wrong_role_are_left_out():
     odd = Message("user", (ToolCall("c", "f", {}), Thinking("x", "sig"), Text("hi")))
     assert CLAUDE.render([(odd, ())]).messages == [user("hi")]
-    odd = Message("assistant", (ToolResult("c"), Text("hi"), CLAUDE.decode(reply(image())).parts[0]))
+    odd = Message("assistant", (ToolResult("c"), Text("hi"), CLAUDE.decode(by_user(image())).parts[0]))
     out = CLAUDE.render([(Message("user", (Text("x"),)), ()), (odd, ())])
-    assert out.messages[1] == turn(text("hi"), text("[image left out: image/png]"))
+    assert out.messages[1] == by_model(text("hi"), text("[image left out: image/png]"))
 
 
 @pytest.mark.parametrize(
@@ -296,29 +298,29 @@ def test_parts_in_the_wrong_role_are_left_out():
 )
 def test_media_into_anthropic(part, block):
     out = to_claude({"role": "user", "content": [text("see"), part]})
-    assert out.messages == [reply(text("see"), block)]
+    assert out.messages == [by_user(text("see"), block)]
     assert CLAUDE.validate(out.messages) == []
     assert bool(out.warnings) == (block["type"] == "text")
 
 
 def test_media_into_chat_completions():
     pdf = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AA=="}}
-    out = to_chat(reply(pdf, image()))
+    out = to_chat(by_user(pdf, image()))
     assert out.messages[0]["content"][0] == {
         "type": "file",
         "file": {"filename": "document.pdf", "file_data": "data:application/pdf;base64,AA=="},
     }
     assert CHAT.validate(out.messages) == []
     linked = {"type": "document", "source": {"type": "url", "url": "http://x/a.pdf"}}
-    assert to_chat(reply(text("a"), linked)).messages == [reply(text("a"), text("[document left out]"))]
+    assert to_chat(by_user(text("a"), linked)).messages == [by_user(text("a"), text("[document left out]"))]
 
 
 def test_edits_of_the_other_dialect():
-    message = CHAT.decode(answer("c1", "long"))
+    message = CHAT.decode(tool_answer("c1", "long"))
     edit = Edit("e", 0, "blanked", ToolResult("c1", (Text("[gone]"),)))
     asked = CHAT.decode(calling(call()))
     out = CLAUDE.render([(CHAT.decode(user("x")), ()), (asked, ()), (message, [edit])])
-    assert out.messages[2] == reply(result("c1", "[gone]"))
+    assert out.messages[2] == by_user(result("c1", "[gone]"))
 
 
 def test_strange_natives_of_the_other_dialect():
@@ -342,7 +344,7 @@ def test_opaque_and_thinking_of_a_system_message_are_named():
 
 @pytest.mark.parametrize("to", ["anthropic", "gemini", "openai-responses", "bedrock-converse", "ui-message"])
 def test_a_number_that_is_no_float_stays_as_it_was_written(to):
-    given = [user("go"), calling(call("t1", "f", '{"n":1e400}')), answer("t1", "ok"), user("on")]
+    given = [user("go"), calling(call("t1", "f", '{"n":1e400}')), tool_answer("t1", "ok"), user("on")]
     sent = json.dumps(foldline.convert(given, to).messages)
     assert "1e400" in sent
     assert "Infinity" not in sent

@@ -8,14 +8,14 @@ from tests.dialects.samples import (
     ANTHROPIC,
     OPENAI,
     PNG,
-    answer,
+    as_json,
+    by_model,
+    by_user,
     call,
     calling,
-    dumped,
-    reply,
     result,
     text,
-    turn,
+    tool_answer,
     use,
     user,
 )
@@ -144,24 +144,24 @@ def test_media_of_chat_completions():
 
 
 def test_empty_results():
-    assert CHAT.decode(answer(content="")).results == (ToolResult("c1"),)
-    assert CLAUDE.decode(reply({"type": "tool_result", "tool_use_id": "t1"})).results == (ToolResult("t1"),)
-    assert CLAUDE.decode(reply(result(content=[]))).results == (ToolResult("t1"),)
+    assert CHAT.decode(tool_answer(content="")).results == (ToolResult("c1"),)
+    assert CLAUDE.decode(by_user({"type": "tool_result", "tool_use_id": "t1"})).results == (ToolResult("t1"),)
+    assert CLAUDE.decode(by_user(result(content=[]))).results == (ToolResult("t1"),)
 
 
 def test_strange_blocks_inside_results_are_kept():
     block = {"type": "tool_reference", "tool_name": "x"}
-    assert CLAUDE.decode(reply(result(content=[block]))).results[0].content == (
+    assert CLAUDE.decode(by_user(result(content=[block]))).results[0].content == (
         Opaque("anthropic", "tool_reference", block),
     )
     inner = use("t9")
-    assert CLAUDE.decode(reply(result(content=[inner]))).results[0].content == (
+    assert CLAUDE.decode(by_user(result(content=[inner]))).results[0].content == (
         Opaque("anthropic", "tool_use", inner),
     )
 
 
 def test_empty_text_blocks_are_parts_so_that_an_edit_can_take_them_out():
-    assert CLAUDE.decode(turn(text(""), text("x"))).parts == (Text(""), Text("x"))
+    assert CLAUDE.decode(by_model(text(""), text("x"))).parts == (Text(""), Text("x"))
     assert CHAT.decode({"role": "user", "content": [text("")]}).parts == (Text(""),)
 
 
@@ -205,7 +205,7 @@ def test_objects_that_fail_are_refused():
 
 
 def test_tuples_and_whole_numbers_as_keys_are_data():
-    message = CLAUDE.decode(turn({**use(), "input": {1: (1, 2), "big": 10**40}}))
+    message = CLAUDE.decode(by_model({**use(), "input": {1: (1, 2), "big": 10**40}}))
     assert message.calls[0].arguments == {"1": [1, 2], "big": 10**40}
 
 
@@ -279,13 +279,13 @@ def test_wrong_types_in_chat_completions(body):
 )
 def test_wrong_types_in_anthropic(block):
     with pytest.raises(DialectError):
-        CLAUDE.decode(turn(block))
-    assert CLAUDE.validate([user("hi"), turn(block)]) != []
+        CLAUDE.decode(by_model(block))
+    assert CLAUDE.validate([user("hi"), by_model(block)]) != []
 
 
 def test_a_tool_role_in_an_anthropic_list_names_the_other_dialect():
     with pytest.raises(DialectError, match="openai-chat"):
-        CLAUDE.decode(answer())
+        CLAUDE.decode(tool_answer())
 
 
 def test_ten_megabytes():
@@ -293,12 +293,12 @@ def test_ten_megabytes():
     for dialect in (CHAT, CLAUDE):
         message = dialect.decode(body)
         assert dialect.render([(message, ())]).messages == [body]
-        assert dialect.decode(dumped(body)).parts == message.parts
+        assert dialect.decode(as_json(body)).parts == message.parts
 
 
 def test_strange_sources_stay_opaque():
     block = {"type": "image", "source": {"type": "gcs", "uri": "x"}}
-    assert CLAUDE.decode(reply(block, {"type": "image"})).parts[0] == Opaque("anthropic", "image", block)
+    assert CLAUDE.decode(by_user(block, {"type": "image"})).parts[0] == Opaque("anthropic", "image", block)
 
 
 def test_system_prompts():

@@ -4,17 +4,17 @@ import pytest
 from tests.dialects.samples import (
     ANTHROPIC,
     OPENAI,
-    answer,
+    as_json,
+    assistant,
+    by_model,
+    by_user,
     call,
     calling,
-    dumped,
     image,
-    reply,
     result,
-    said,
     text,
     thinking,
-    turn,
+    tool_answer,
     use,
     user,
 )
@@ -31,30 +31,30 @@ SYSTEM = {"role": "system", "content": "x"}
         (OPENAI, "openai-chat"),
         (ANTHROPIC, "anthropic"),
         ([], "openai-chat"),
-        ([user("a"), said("b")], "openai-chat"),
-        ([reply(text("a"))], "openai-chat"),
+        ([user("a"), assistant("b")], "openai-chat"),
+        ([by_user(text("a"))], "openai-chat"),
         ([user("a"), calling(call())], "openai-chat"),
-        ([answer()], "openai-chat"),
+        ([tool_answer()], "openai-chat"),
         ([{"role": "function", "name": "f", "content": "x"}], "openai-chat"),
-        ([reply({"type": "image_url", "image_url": {"url": "x"}})], "openai-chat"),
-        ([{**said("x"), "reasoning_content": "hm"}], "openai-chat"),
-        ([user("a"), turn(use())], "anthropic"),
-        ([reply(result())], "anthropic"),
-        ([turn(thinking(), text("x"))], "anthropic"),
-        ([reply(image())], "anthropic"),
-        ([SYSTEM, user("a"), turn(use())], "anthropic"),
+        ([by_user({"type": "image_url", "image_url": {"url": "x"}})], "openai-chat"),
+        ([{**assistant("x"), "reasoning_content": "hm"}], "openai-chat"),
+        ([user("a"), by_model(use())], "anthropic"),
+        ([by_user(result())], "anthropic"),
+        ([by_model(thinking(), text("x"))], "anthropic"),
+        ([by_user(image())], "anthropic"),
+        ([SYSTEM, user("a"), by_model(use())], "anthropic"),
         ([user("a"), {"role": "assistant", "content": [{"type": ["tool_use"]}]}], "openai-chat"),
-        ([reply({"text": "a"}), said("b")], "bedrock-converse"),
+        ([by_user({"text": "a"}), assistant("b")], "bedrock-converse"),
         (
-            [reply({"text": "a"}), turn({"toolUse": {"toolUseId": "t", "name": "f", "input": {}}})],
+            [by_user({"text": "a"}), by_model({"toolUse": {"toolUseId": "t", "name": "f", "input": {}}})],
             "bedrock-converse",
         ),
-        ([reply({"text": "a"}), calling(call()), answer()], "openai-chat"),
+        ([by_user({"text": "a"}), calling(call()), tool_answer()], "openai-chat"),
     ],
 )
 def test_detect(messages, name):
     assert detect(messages) == name
-    assert detect([dumped(message) for message in messages]) == name
+    assert detect([as_json(message) for message in messages]) == name
 
 
 @pytest.mark.parametrize("messages", [None, 5, "[]", b"[]", user("hi"), object()])
@@ -66,7 +66,7 @@ def test_what_is_no_list_is_refused(messages):
 @pytest.mark.parametrize("junk", [None, 5, "hi", {}, {"role": None}, {"type": "message"}, b"{", [user("hi")]])
 def test_what_is_no_message_is_refused_with_its_place(junk):
     with pytest.raises(DialectError) as caught:
-        detect([turn(use()), junk])
+        detect([by_model(use()), junk])
     assert caught.value.index == 1
     with pytest.raises(DialectError):
         decode_all([user("x"), junk])

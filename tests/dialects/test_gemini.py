@@ -5,7 +5,7 @@
 import json
 
 import pytest
-from tests.support.rule_sources import sourced
+from tests.support.rule_sources import sourced_rules
 
 import foldline
 from foldline.core.log.entries import Edit
@@ -356,7 +356,7 @@ def test_a_bad_list_breaks_its_rule(rule, talk):
 
 
 def test_the_list_of_rules_and_their_sources_is_whole():
-    assert set(sourced("gemini")) == {*(rule for rule, _ in BAD), "list", "system"}
+    assert set(sourced_rules("gemini")) == {*(rule for rule, _ in BAD), "list", "system"}
     assert [problem.rule for problem in GEMINI.validate(TALK, [PNG])] == ["system"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.logs import DIALECTS, any_list, chain, decode, logs, rendered
+from tests.support.logs import DIALECTS, any_messages, chain, decode, logs, rendered
 
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text
@@ -31,7 +31,7 @@ def test_a_view_rendered_as_it_grows_is_the_view_rendered_at_once(made, dialect,
             assert growing.messages(dialect, fold.items()) == rendered(fold.view(), dialect)[0]
 
 
-@given(any_list, any_list, st.sampled_from(DIALECTS))
+@given(any_messages, any_messages, st.sampled_from(DIALECTS))
 def test_messages_of_two_dialects_are_rendered_as_at_once(first, second, dialect):
     log = chain([*decode(*first), *decode(*second)])
     fold, growing = ViewState(counter=OFFLINE), NativeView()
@@ -41,7 +41,7 @@ def test_messages_of_two_dialects_are_rendered_as_at_once(first, second, dialect
             assert growing.messages(dialect, fold.items()) == rendered(fold.view(), dialect)[0]
 
 
-@given(any_list)
+@given(any_messages)
 def test_marks_that_a_caller_makes_do_not_stay(made):
     dialect, payloads = made
     fold, growing = ViewState(chain(decode(dialect, payloads)).path(), counter=OFFLINE), NativeView()

@@ -1,8 +1,8 @@
 """One bad example for every rule of Chat Completions, and good ones that break none."""
 
 import pytest
-from tests.dialects.samples import OPENAI, answer, call, calling, dumped, said, user
-from tests.support.rule_sources import sourced
+from tests.dialects.samples import OPENAI, as_json, assistant, call, calling, tool_answer, user
+from tests.support.rule_sources import sourced_rules
 
 from foldline.dialects import get
 
@@ -14,10 +14,10 @@ BAD = {
     "message": [user("hi"), 5],
     "role": [{"role": "robot", "content": "hi"}],
     "calls-role": [{"role": "user", "content": "hi", "tool_calls": []}],
-    "result-missing": [user("hi"), calling(call("c1"), call("c2")), answer("c1"), user("next")],
-    "result-id": [user("hi"), calling(call("c1")), answer("c1"), {"role": "tool", "content": "x"}],
-    "result-duplicate": [user("hi"), calling(call("c1")), answer("c1"), answer("c1")],
-    "result-orphan": [user("hi"), answer("c1")],
+    "result-missing": [user("hi"), calling(call("c1"), call("c2")), tool_answer("c1"), user("next")],
+    "result-id": [user("hi"), calling(call("c1")), tool_answer("c1"), {"role": "tool", "content": "x"}],
+    "result-duplicate": [user("hi"), calling(call("c1")), tool_answer("c1"), tool_answer("c1")],
+    "result-orphan": [user("hi"), tool_answer("c1")],
     "name": [{"role": "user", "name": "", "content": "hi"}],
     "content-null": [{"role": "user", "content": None}],
     "content-type": [{"role": "user", "content": 5}],
@@ -27,24 +27,24 @@ BAD = {
     "text-empty": [{"role": "user", "content": [{"type": "text", "text": ""}]}],
     "calls-type": [{"role": "assistant", "content": "hi", "tool_calls": {}}],
     "calls-empty": [{"role": "assistant", "content": "hi", "tool_calls": []}],
-    "call-type": [calling(call("c1", type="retrieval")), answer("c1")],
+    "call-type": [calling(call("c1", type="retrieval")), tool_answer("c1")],
     "call-id": [{"role": "assistant", "content": "x", "tool_calls": [call("")]}],
-    "call-duplicate": [calling(call("c1"), call("c1")), answer("c1")],
-    "call-name": [calling(call("c1", name="")), answer("c1")],
-    "call-arguments": [calling(call("c1", arguments={"a": 1})), answer("c1")],
+    "call-duplicate": [calling(call("c1"), call("c1")), tool_answer("c1")],
+    "call-name": [calling(call("c1", name="")), tool_answer("c1")],
+    "call-arguments": [calling(call("c1", arguments={"a": 1})), tool_answer("c1")],
 }
 
 GOOD = [
     OPENAI,
     [user("hi")],
     [{"role": "system", "content": "x"}],
-    [said("I begin.")],
-    [calling(call("c1")), answer("c1"), calling(call("c1")), answer("c1")],  # ids reused in a later batch
-    [calling(call("c1"), call("c2")), answer("c2"), answer("c1", "")],
+    [assistant("I begin.")],
+    [calling(call("c1")), tool_answer("c1"), calling(call("c1")), tool_answer("c1")],  # ids reused in a later batch
+    [calling(call("c1"), call("c2")), tool_answer("c2"), tool_answer("c1", "")],
     [{"role": "assistant", "audio": {"id": "a1"}}],
     [{"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
      {"role": "function", "name": "f", "content": None}],
-    [calling({"id": "c1", "type": "custom", "custom": {"name": "patch", "input": "*** x"}}), answer("c1")],
+    [calling({"id": "c1", "type": "custom", "custom": {"name": "patch", "input": "*** x"}}), tool_answer("c1")],
     [{"role": "user", "content": [
         {"type": "file", "file": {"file_id": "f1"}},
         {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
@@ -62,12 +62,12 @@ def test_every_rule_has_a_bad_example(rule, messages):
 @pytest.mark.parametrize("messages", GOOD)
 def test_good_lists_break_no_rule(messages):
     assert get("openai-chat").validate(messages) == []
-    assert get("openai-chat").validate([dumped(message) for message in messages]) == []
+    assert get("openai-chat").validate([as_json(message) for message in messages]) == []
 
 
 def test_problems_name_the_message():
     problems = get("openai-chat").validate(
-        [user("a"), calling(call("c1"), call("c2")), user("b"), answer("c1")]
+        [user("a"), calling(call("c1"), call("c2")), user("b"), tool_answer("c1")]
     )
     assert [(problem.index, problem.rule) for problem in problems] == [
         (1, "result-missing"),
@@ -105,4 +105,4 @@ def test_other_bad_forms(rule, body):
 
 
 def test_the_list_of_rules_and_their_sources_is_whole():
-    assert set(sourced("openai-chat")) == {*BAD, "system"}
+    assert set(sourced_rules("openai-chat")) == {*BAD, "system"}

@@ -6,16 +6,16 @@ import pytest
 from tests.dialects.samples import (
     ANTHROPIC,
     OPENAI,
-    answer,
+    assistant,
+    by_model,
+    by_user,
     call,
     calling,
     image,
-    reply,
     result,
-    said,
     text,
     thinking,
-    turn,
+    tool_answer,
     use,
     user,
 )
@@ -110,12 +110,12 @@ def test_chat_results():
         **OPENAI[5],
         "content": "[gone]",
     }
-    body = answer("c1", [text("a", x=1), text("b")])
-    assert edited(CHAT, body, p0=ToolResult("c1", (Text("a"), Text("B")))) == answer(
+    body = tool_answer("c1", [text("a", x=1), text("b")])
+    assert edited(CHAT, body, p0=ToolResult("c1", (Text("a"), Text("B")))) == tool_answer(
         "c1", [text("a", x=1), text("B")]
     )
-    assert edited(CHAT, body, p0=ToolResult("c1")) == answer("c1", "")
-    assert edited(CHAT, answer(), p0=ToolResult("c1", (Text("a"), Text("b")))) == answer(
+    assert edited(CHAT, body, p0=ToolResult("c1")) == tool_answer("c1", "")
+    assert edited(CHAT, tool_answer(), p0=ToolResult("c1", (Text("a"), Text("b")))) == tool_answer(
         "c1", [text("a"), text("b")]
     )
 
@@ -180,11 +180,11 @@ def test_claude_content():
     assert edited(CLAUDE, user("long text"), p0=Text(" ")) is None
     body = ANTHROPIC[1]
     out = edited(CLAUDE, body, p1=Text("R."), p2=ToolCall("t1", "read", {"path": "b"}))
-    assert out == turn(
+    assert out == by_model(
         body["content"][0], text("R.", citations=None), use("t1", "read", {"path": "b"}), body["content"][3]
     )
-    assert edited(CLAUDE, body, p0=None) == turn(*body["content"][1:])
-    assert edited(CLAUDE, user("see"), p0=Media("image", url="http://x/y.png")) == reply(
+    assert edited(CLAUDE, body, p0=None) == by_model(*body["content"][1:])
+    assert edited(CLAUDE, user("see"), p0=Media("image", url="http://x/y.png")) == by_user(
         image(type="url", url="http://x/y.png")
     )
 
@@ -193,25 +193,25 @@ def test_claude_results():
     body = ANTHROPIC[2]
     first = body["content"][0]
     out = edited(CLAUDE, body, p0=ToolResult("t2", (Text("[gone]"),)))
-    assert out == reply({**first, "content": [text("[gone]")]}, *body["content"][1:])
+    assert out == by_user({**first, "content": [text("[gone]")]}, *body["content"][1:])
     message = CLAUDE.decode(body)
     kept = ToolResult("t2", (Text("short"), message.parts[0].content[1]))
     assert edited(CLAUDE, body, p0=kept)["content"][0] == {**first, "content": [text("short"), image()]}
     assert edited(CLAUDE, body, p1=ToolResult("t1", (), is_error=True))["content"][1] == result(
         "t1", "[no output]", is_error=True
     )
-    assert edited(CLAUDE, reply(result()), p0=ToolResult("t1")) == reply(
+    assert edited(CLAUDE, by_user(result()), p0=ToolResult("t1")) == by_user(
         {"type": "tool_result", "tool_use_id": "t1"}
     )
-    assert edited(CLAUDE, reply(result()), p0=ToolResult("t1", (Text("E"),), is_error=True)) == reply(
+    assert edited(CLAUDE, by_user(result()), p0=ToolResult("t1", (Text("E"),), is_error=True)) == by_user(
         result("t1", "E", is_error=True)
     )
 
 
 def test_thinking_that_an_edit_leaves_at_the_end_goes_too():
-    body = turn(text("a"), thinking(), {"type": "redacted_thinking", "data": "x"}, use())
-    assert edited(CLAUDE, body, p3=None) == turn(text("a"))
-    assert edited(CLAUDE, turn(thinking(), use()), p1=None) is None
+    body = by_model(text("a"), thinking(), {"type": "redacted_thinking", "data": "x"}, use())
+    assert edited(CLAUDE, body, p3=None) == by_model(text("a"))
+    assert edited(CLAUDE, by_model(thinking(), use()), p1=None) is None
 
 
 def test_a_server_tool_call_that_was_given_up_is_left_out_of_a_request():
@@ -219,20 +219,20 @@ def test_a_server_tool_call_that_was_given_up_is_left_out_of_a_request():
     by_it = {**use(), "caller": {"type": "code_execution_20250825", "tool_id": "s1"}}
     talk = [
         user("x"),
-        turn(thinking(), search),
+        by_model(thinking(), search),
         user("y"),
-        turn(search, by_it),
-        reply(result(), text("stop")),
+        by_model(search, by_it),
+        by_user(result(), text("stop")),
     ]
     out = CLAUDE.render([(CLAUDE.decode(each), ()) for each in talk], whole=True)
-    assert out.messages == [user("x"), user("y"), turn(use()), talk[-1]]
+    assert out.messages == [user("x"), user("y"), by_model(use()), talk[-1]]
     assert out.warnings == ("server tool calls without a result left out (2)",)
-    paused = [*talk[:2], turn(text("Dry."))]
+    paused = [*talk[:2], by_model(text("Dry."))]
     assert CLAUDE.render([(CLAUDE.decode(each), ()) for each in paused], whole=True).messages == paused
 
 
 def test_messages_that_say_nothing_are_left_out():
-    out = CLAUDE.render([(CLAUDE.decode(turn()), ()), (CLAUDE.decode(user("x")), ())])
+    out = CLAUDE.render([(CLAUDE.decode(by_model()), ()), (CLAUDE.decode(user("x")), ())])
     assert out.messages == [user("x")]
     assert out.warnings == ("empty messages left out (1)",)
     out = CHAT.render(
@@ -270,22 +270,22 @@ def test_made_messages_are_encoded():
     items = [(message, ()) for message in made]
     assert CLAUDE.render(items).messages == [
         user("Summary."),
-        said("Understood."),
-        reply(text("a"), text("b")),
+        assistant("Understood."),
+        by_user(text("a"), text("b")),
     ]
     assert CHAT.render(items).messages == [
         user("Summary."),
-        said("Understood. "),
-        reply(text("a"), text("b")),
+        assistant("Understood. "),
+        by_user(text("a"), text("b")),
     ]
 
 
 def test_a_made_system_message_stands_in_the_list():
     made = Message("system", (Text("Summary."),))
-    items = [(CLAUDE.decode_system("Be kind."), ()), (made, ()), (CLAUDE.decode(turn(text("yes"))), ())]
+    items = [(CLAUDE.decode_system("Be kind."), ()), (made, ()), (CLAUDE.decode(by_model(text("yes"))), ())]
     out = CLAUDE.render(items)
     assert out.system == "Be kind."
-    assert out.messages == [user("Summary."), turn(text("yes"))]
+    assert out.messages == [user("Summary."), by_model(text("yes"))]
     assert CLAUDE.validate(out.messages, out.system) == []
     assert CHAT.render([(made, ())]).messages == [{"role": "system", "content": "Summary."}]
 
@@ -293,7 +293,7 @@ def test_a_made_system_message_stands_in_the_list():
 def test_made_messages_with_edits():
     made = Message("user", (Text("a"), Text("b")))
     assert CHAT.render([(made, [Edit("e", 0, "elided", Text("c"))])]).messages == [
-        reply(text("c"), text("b"))
+        by_user(text("c"), text("b"))
     ]
     assert CHAT.render([(made, [Edit("e", 0, "elided"), Edit("e", 1, "elided")])]).messages == []
 
@@ -308,10 +308,10 @@ def test_a_kept_payload_that_is_no_json_is_refused():
     ("dialect", "body", "new"),
     [
         (CHAT, calling(call()), Text("x")),
-        (CHAT, answer(), Text("x")),
+        (CHAT, tool_answer(), Text("x")),
         (CHAT, user("x"), ToolCall("c", "f", {})),
-        (CLAUDE, turn(use()), Text("x")),
-        (CLAUDE, reply(result()), ToolCall("t1", "f", {})),
+        (CLAUDE, by_model(use()), Text("x")),
+        (CLAUDE, by_user(result()), ToolCall("t1", "f", {})),
         (CLAUDE, user("x"), ToolResult("t1")),
     ],
 )
@@ -326,13 +326,15 @@ def test_other_parts_as_replacements():
     listed = {"role": "user", "content": [text("a"), text("b")]}
     assert edited(CHAT, listed, p0=Opaque("openai-chat", "video_url", clip))["content"][0] == clip
     assert edited(CHAT, listed, p0=Media("image"))["content"][0] == text("[image left out]")
-    assert edited(CHAT, {**said("x"), "refusal": "no"}, p1=Media("image"))["refusal"] == "[image left out]"
-    parts = answer("c1", [text("a"), text("b")])
+    assert (
+        edited(CHAT, {**assistant("x"), "refusal": "no"}, p1=Media("image"))["refusal"] == "[image left out]"
+    )
+    parts = tool_answer("c1", [text("a"), text("b")])
     shown = ToolResult("c1", (Text("a"), Media("image", mime="image/png", data="AA"), Text("")))
     assert edited(CHAT, parts, p0=shown)["content"] == [text("a"), text("[image left out: image/png]")]
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,BB"}}
     smaller = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
-    assert edited(CHAT, answer("c1", [text("a"), picture]), p0=shown)["content"] == [text("a"), smaller]
+    assert edited(CHAT, tool_answer("c1", [text("a"), picture]), p0=shown)["content"] == [text("a"), smaller]
     legacy = {"role": "assistant", "content": "x", "function_call": {"name": "f", "arguments": "{}"}}
-    assert edited(CHAT, legacy, p1=None) == said("x")
-    assert edited(CLAUDE, turn(text("a"), text("b")), p0=Thinking("hm")) == turn(text("b"))
+    assert edited(CHAT, legacy, p1=None) == assistant("x")
+    assert edited(CLAUDE, by_model(text("a"), text("b")), p0=Thinking("hm")) == by_model(text("b"))

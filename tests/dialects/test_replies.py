@@ -2,7 +2,7 @@
 
 import pytest
 from pydantic import BaseModel
-from tests.dialects.samples import call, said, text, thinking, turn, use, user
+from tests.dialects.samples import assistant, by_model, call, text, thinking, use, user
 
 from foldline.core.log.messages import Text, Thinking, ToolCall, Usage
 from foldline.dialects import get
@@ -77,7 +77,7 @@ def test_a_chat_reply():
     ],
 )
 def test_usage_of_chat_replies(details, usage):
-    assert CHAT.decode_reply(completion(said("x"), **details)).usage == usage
+    assert CHAT.decode_reply(completion(assistant("x"), **details)).usage == usage
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_usage_of_chat_replies(details, usage):
     ],
 )
 def test_stops_of_chat_replies(reason, stop):
-    assert CHAT.decode_reply(completion(said("x"), reason)).stop == stop
+    assert CHAT.decode_reply(completion(assistant("x"), reason)).stop == stop
 
 
 def test_a_spoken_reply_keeps_its_id_and_its_words():
@@ -117,7 +117,9 @@ def test_citations_of_a_reply_are_kept():
         "tool_calls": [],
     }
     message = CHAT.decode_reply(completion(native))
-    assert CHAT.render([(message, ())]).messages == [{**said("x"), "annotations": [{"type": "url_citation"}]}]
+    assert CHAT.render([(message, ())]).messages == [
+        {**assistant("x"), "annotations": [{"type": "url_citation"}]}
+    ]
 
 
 @pytest.mark.parametrize("choices", [[], None, [5], [{}], [{"delta": {"content": "x"}}]])
@@ -138,7 +140,7 @@ def test_an_anthropic_reply():
     assert message.parts == (Thinking("hm", "sig"), ToolCall("t1", "read", {}))
     assert message.usage == Usage(input=10, cache_read=900, cache_write=90, output=5)
     assert (message.model, message.stop) == ("claude-sonnet-4-5", "tools")
-    assert CLAUDE.render([(message, ())]).messages == [turn(thinking(), use())]
+    assert CLAUDE.render([(message, ())]).messages == [by_model(thinking(), use())]
 
 
 def test_what_a_cache_keeps_for_an_hour_is_counted_apart():
@@ -180,7 +182,7 @@ def test_an_empty_reply_is_left_out_of_a_view():
 
 @pytest.mark.parametrize("dialect", [CHAT, CLAUDE], ids=lambda dialect: dialect.name)
 def test_a_bare_message_is_read_as_one(dialect):
-    for body in (user("hi"), {**said("hi"), "x": 1}):
+    for body in (user("hi"), {**assistant("hi"), "x": 1}):
         assert dialect.decode_reply(body) == dialect.decode(body)
 
 
@@ -210,4 +212,4 @@ def test_sdk_objects():
     message = CHAT.decode_reply(reply)
     assert message.parts == (Text("hi"),)
     assert message.usage == Usage(input=3, output=1)
-    assert CHAT.render([(message, ())]).messages == [said("hi")]
+    assert CHAT.render([(message, ())]).messages == [assistant("hi")]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.dialects.items import DIALECT, RESPONSES, call, message, output, reasoning, response, spoke
-from tests.dialects.samples import dumped, user
+from tests.dialects.samples import as_json, user
 
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult, Usage
@@ -49,7 +49,10 @@ def test_items_of_one_reply_are_one_message():
 
 
 def test_bytes_are_kept_as_they_came():
-    spaced = [b'{ "type":"function_call","call_id":"a",\n "name":"f","arguments":"{}" }', dumped(spoke("ok"))]
+    spaced = [
+        b'{ "type":"function_call","call_id":"a",\n "name":"f","arguments":"{}" }',
+        as_json(spoke("ok")),
+    ]
     read = ITEMS.decode(spaced)
     assert read.native.raw == b"[" + b",".join(spaced) + b"]"
     assert ITEMS.decode(spaced[0]).native.raw == spaced[0]

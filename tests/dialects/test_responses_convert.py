@@ -8,12 +8,12 @@ from tests.dialects.samples import (
     ANTHROPIC,
     OPENAI,
     PNG,
-    answer,
+    by_model,
     calling,
     image,
     result,
     thinking,
-    turn,
+    tool_answer,
     use,
     user,
 )
@@ -97,8 +97,8 @@ def test_the_anthropic_sample_as_items():
 
 def test_a_result_keeps_its_image_and_loses_its_error_flag():
     out = converted(
-        [user("hi"), turn(use("t1")), {"role": "user", "content": [result("t1", [image()])]},
-         turn(thinking(), use("t2")), {"role": "user", "content": [result("t2", "no", is_error=True)]}],
+        [user("hi"), by_model(use("t1")), {"role": "user", "content": [result("t1", [image()])]},
+         by_model(thinking(), use("t2")), {"role": "user", "content": [result("t2", "no", is_error=True)]}],
         "anthropic",
         DIALECT,
     )  # fmt: skip
@@ -113,8 +113,8 @@ def test_a_result_keeps_its_image_and_loses_its_error_flag():
 def test_ids_are_made_short_and_unique():
     long = "x" * 80
     messages = [
-        user("hi"), calling(chat_call(long)), answer(long), calling(chat_call("c1")), answer("c1"),
-        calling(chat_call("c1", name="a b")), answer("c1"),
+        user("hi"), calling(chat_call(long)), tool_answer(long), calling(chat_call("c1")), tool_answer("c1"),
+        calling(chat_call("c1", name="a b")), tool_answer("c1"),
     ]  # fmt: skip
     out = converted(messages, "openai-chat", DIALECT)
     assert ITEMS.validate(out.messages) == []

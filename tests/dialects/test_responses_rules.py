@@ -2,8 +2,8 @@
 
 import pytest
 from tests.dialects.items import RESPONSES, call, message, output, reasoning, spoke
-from tests.dialects.samples import dumped, user
-from tests.support.rule_sources import sourced
+from tests.dialects.samples import as_json, user
+from tests.support.rule_sources import sourced_rules
 
 from foldline.dialects import get
 
@@ -92,7 +92,7 @@ def test_every_rule_has_a_bad_example(rule, items):
 @pytest.mark.parametrize("items", GOOD)
 def test_good_lists_break_no_rule(items):
     assert get("openai-responses").validate(items) == []
-    assert get("openai-responses").validate([dumped(item) for item in items], "Be kind.") == []
+    assert get("openai-responses").validate([as_json(item) for item in items], "Be kind.") == []
 
 
 def test_a_call_at_the_end_waits_for_its_output():
@@ -106,7 +106,7 @@ def test_instructions_are_text():
 
 
 def test_the_list_of_rules_and_their_sources_is_whole():
-    assert set(sourced("openai-responses")) == {*BAD, "system"}
+    assert set(sourced_rules("openai-responses")) == {*BAD, "system"}
 
 
 STORED = [user("hi"), {"type": "item_reference", "id": "rs_1"}, {"type": "item_reference", "id": "fc_1"}]

@@ -1,8 +1,8 @@
 """UI messages are read: what each part becomes, what is refused, and that everything comes back as received."""
 
 import pytest
-from tests.dialects.samples import dumped
-from tests.dialects.ui_samples import PNG, STEP, UI, V4, done, failed, file, reasoning, say, tool, ui
+from tests.dialects.samples import as_json
+from tests.dialects.ui_samples import PNG, STEP, UI, V4, answered, failed, file, reasoning, say, tool, ui
 
 from foldline.core.log.messages import Media, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.core.log.steps import steps
@@ -23,7 +23,7 @@ def opaque(native):
 def test_a_list_comes_back_as_received():
     messages = decode_all(UI)
     assert VERCEL.render([(message, ()) for message in messages]).messages == UI
-    raw = [dumped(message) for message in UI]
+    raw = [as_json(message) for message in UI]
     assert [VERCEL.decode(one).native.raw for one in raw] == raw
 
 
@@ -71,11 +71,11 @@ def test_the_parts_of_an_assistant_message_in_order():
     ],
 )
 def test_outputs(output, content):
-    assert parts(done(output=output))[1] == ToolResult("c1", content)
+    assert parts(answered(output=output))[1] == ToolResult("c1", content)
 
 
 def test_an_mcp_result_says_itself_that_it_is_an_error():
-    assert parts(done(output={"content": [say("boom")], "isError": True}))[1].is_error
+    assert parts(answered(output={"content": [say("boom")], "isError": True}))[1].is_error
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_call_that_was_denied_has_a_result_that_says_so(approval, text):
     "native",
     [
         tool(state="input-streaming"),
-        done(providerExecuted=True),
+        answered(providerExecuted=True),
         tool(state="new-state"),
         {"type": "source-document", "sourceId": "s", "mediaType": "text/plain", "title": "t"},
         {"type": "data-x", "data": 1},
@@ -120,7 +120,7 @@ def test_what_no_model_is_sent_and_what_the_provider_ran_stays_in_its_dialect(na
 
 
 def test_tool_parts_and_reasoning_of_a_user_are_no_calls():
-    assert parts(done(), reasoning(), role="user") == (opaque(done()), opaque(reasoning()))
+    assert parts(answered(), reasoning(), role="user") == (opaque(answered()), opaque(reasoning()))
 
 
 def test_reasoning():
@@ -188,8 +188,8 @@ def test_attachments_and_partial_calls_of_sdk_4():
         (ui("user", {"text": "x"}), "object with a type"),
         (ui("user", 5), "object with a type"),
         (ui("user", {"type": "text"}), "text must be a string"),
-        (ui("assistant", {**done(), "toolCallId": 5}), "toolCallId must be a string"),
-        (ui("assistant", {**done(), "type": "dynamic-tool"}), "toolName must be a string"),
+        (ui("assistant", {**answered(), "toolCallId": 5}), "toolCallId must be a string"),
+        (ui("assistant", {**answered(), "type": "dynamic-tool"}), "toolName must be a string"),
         (ui("user", {"type": "file", "url": "x"}), "mediaType must be a string"),
         ([ui("user", "x")], "not a list"),
     ],
@@ -216,7 +216,7 @@ def test_what_is_no_ui_message_is_refused_with_its_place(body, match):
 )
 def test_detect(messages, name):
     assert detect(messages) == name
-    assert detect([dumped(message) for message in messages]) == name
+    assert detect([as_json(message) for message in messages]) == name
 
 
 def test_a_system_prompt_given_apart():

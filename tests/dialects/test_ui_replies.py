@@ -1,7 +1,7 @@
 """What `onFinish` hands over: the message, the usage of its last step, model and why it stopped."""
 
 import pytest
-from tests.dialects.ui_samples import STEP, done, ui
+from tests.dialects.ui_samples import STEP, answered, ui
 
 from foldline.core.log.messages import Usage
 from foldline.dialects import get
@@ -17,7 +17,7 @@ USAGE = {
     "cachedInputTokens": 60,
 }
 ONE = ui("assistant", STEP, "Done.")
-TWO = ui("assistant", STEP, done(), STEP, "Done.")
+TWO = ui("assistant", STEP, answered(), STEP, "Done.")
 
 
 def test_what_on_finish_is_given():

@@ -6,18 +6,18 @@ import pytest
 from tests.dialects.samples import (
     ANTHROPIC,
     OPENAI,
-    answer,
+    assistant,
+    by_model,
+    by_user,
     call,
     calling,
-    reply,
     result,
-    said,
     text,
-    turn,
+    tool_answer,
     use,
     user,
 )
-from tests.dialects.ui_samples import PNG, STEP, UI, V4, done, failed, file, reasoning, say, tool, ui
+from tests.dialects.ui_samples import PNG, STEP, UI, V4, answered, failed, file, reasoning, say, tool, ui
 
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.log.entries import Edit
@@ -63,8 +63,8 @@ def test_a_shortened_error_stays_an_error():
 
 
 def test_an_edited_call():
-    [out] = edited(ui("assistant", done()), (0, ToolCall("c9", "write", {"path": "b"})))
-    assert out["parts"] == [{**done("c9"), "type": "tool-write", "input": {"path": "b"}}]
+    [out] = edited(ui("assistant", answered()), (0, ToolCall("c9", "write", {"path": "b"})))
+    assert out["parts"] == [{**answered("c9"), "type": "tool-write", "input": {"path": "b"}}]
     dynamic = {**failed(), "type": "dynamic-tool", "toolName": "read", "rawInput": "{oops"}
     del dynamic["input"]
     [out] = edited(ui("assistant", dynamic), (0, ToolCall("c1", "bash", "{…")))
@@ -72,19 +72,19 @@ def test_an_edited_call():
 
 
 def test_a_call_goes_with_its_result():
-    [out] = edited(ui("assistant", done(), "x"), (0, None), (1, None))
+    [out] = edited(ui("assistant", answered(), "x"), (0, None), (1, None))
     assert out["parts"] == [say("x")]
-    assert edited(ui("assistant", STEP, done()), (1, None)) == []
+    assert edited(ui("assistant", STEP, answered()), (1, None)) == []
 
 
 def test_a_result_alone_taken_out_leaves_the_call_waiting():
-    [out] = edited(ui("assistant", done(preliminary=True)), (1, None))
+    [out] = edited(ui("assistant", answered(preliminary=True)), (1, None))
     assert out["parts"] == [tool()]
 
 
 def test_blocks_of_an_output_that_stay_are_as_received():
     image = {"type": "image", "data": PNG, "mimeType": "image/png", "_meta": 1}
-    native = ui("assistant", done(output={"content": [say("long"), image], "x": 1}))
+    native = ui("assistant", answered(output={"content": [say("long"), image], "x": 1}))
     kept = Media("image", "image/png", PNG)
     [out] = edited(native, (1, ToolResult("c1", (Text("…"), kept))))
     assert out["parts"][0]["output"] == {"content": [say("…"), image], "x": 1}
@@ -103,7 +103,7 @@ def test_media_and_thinking_give_way_to_notes():
 
 def test_an_edit_that_cannot_be_made():
     with pytest.raises(DialectError, match="with a text"):
-        edited(ui("assistant", done()), (1, Text("x")))
+        edited(ui("assistant", answered()), (1, Text("x")))
     with pytest.raises(DialectError, match="refers to part 9"):
         edited(UI[1], (9, None))
 
@@ -129,9 +129,9 @@ def test_edits_of_sdk_4():
 
 def test_a_result_goes_into_the_part_of_its_call():
     asked = VERCEL.decode(ui("assistant", tool("c1"), tool("c2")))
-    out = written(asked, CHAT.decode(answer("c2", "b")), CHAT.decode(answer("c1", "a")))
-    assert out.messages == [ui("assistant", done("c1", "a"), done("c2", "b"))]
-    out = written(VERCEL.decode(UI[0]), VERCEL.decode(V4[1]), CHAT.decode(answer("c2", "a.py")))
+    out = written(asked, CHAT.decode(tool_answer("c2", "b")), CHAT.decode(tool_answer("c1", "a")))
+    assert out.messages == [ui("assistant", answered("c1", "a"), answered("c2", "b"))]
+    out = written(VERCEL.decode(UI[0]), VERCEL.decode(V4[1]), CHAT.decode(tool_answer("c2", "a.py")))
     assert out.messages[1]["toolInvocations"][1]["result"] == "a.py"
     assert out.warnings == ()
 
@@ -140,7 +140,9 @@ def test_an_approval_that_was_given_stays_and_one_that_waits_goes():
     given = tool(state="approval-responded", approval={"id": "p", "approved": True})
     asks = tool("c2", state="approval-requested", approval={"id": "p"})
     out = written(
-        VERCEL.decode(ui("assistant", given, asks)), CHAT.decode(answer("c1")), CHAT.decode(answer("c2"))
+        VERCEL.decode(ui("assistant", given, asks)),
+        CHAT.decode(tool_answer("c1")),
+        CHAT.decode(tool_answer("c2")),
     )
     assert [part.get("approval") for part in out.messages[0]["parts"]] == [
         {"id": "p", "approved": True},
@@ -158,12 +160,12 @@ def test_a_note_for_an_unanswered_call_is_written_only_where_more_was_said():
 
 
 def test_a_result_without_its_call_is_named():
-    out = written(CHAT.decode(user("x")), CHAT.decode(answer("nobody")))
+    out = written(CHAT.decode(user("x")), CHAT.decode(tool_answer("nobody")))
     assert (len(out.messages), out.warnings) == (1, ("results without their call left out (1)",))
 
 
 def test_ids_used_again_are_told_apart_by_place():
-    batch = decode_all([calling(call("c")), answer("c", "1"), said("x")])
+    batch = decode_all([calling(call("c")), tool_answer("c", "1"), assistant("x")])
     out = written(*batch, *batch)
     outputs = [part["output"] for message in out.messages for part in message["parts"] if "output" in part]
     assert outputs == ["1", "1"]
@@ -190,8 +192,8 @@ def test_the_chat_sample():
                 "assistant",
                 reasoning("I should look first."),
                 "Reading.",
-                done("c1", "print('hi')\n"),
-                {**done("c2", "E: no such file"), "type": "tool-bash", "input": "{broken"},
+                answered("c1", "print('hi')\n"),
+                {**answered("c2", "E: no such file"), "type": "tool-bash", "input": "{broken"},
             ),
             ui("assistant", "I can't do that."),
         ]
@@ -216,7 +218,7 @@ def test_the_anthropic_sample():
                 "Reading.",
                 {**failed("t1"), "input": {"path": "a.py", "b": [1, None]}},
                 {
-                    **done("t2", "a.py\n[image left out: image/png]"),
+                    **answered("t2", "a.py\n[image left out: image/png]"),
                     "type": "tool-bash",
                     "input": {"command": "ls"},
                 },
@@ -247,7 +249,7 @@ def test_ui_messages_as_chat_completions():
     assert [message["role"] for message in out.messages] == [
         "system", "user", "assistant", "tool", "tool", "assistant", "user"
     ]  # fmt: skip
-    assert out.messages[4:6] == [answer("c2", "E: no such file"), said("Done.")]
+    assert out.messages[4:6] == [tool_answer("c2", "E: no such file"), assistant("Done.")]
     assert out.warnings == (
         "field 'metadata' left out (1)",
         "field 'callProviderMetadata' left out (1)",
@@ -265,20 +267,20 @@ def test_ui_messages_as_anthropic():
     assert CLAUDE.validate(out.messages, out.system) == []
     assert out.system == "You are a coder."
     assert out.messages[1:4] == [
-        turn(
+        by_model(
             {"type": "thinking", "thinking": "Let me look.", "signature": "sig"},
             text("Reading."),
             use("c1", "read", {"path": "a.py"}),
             use("c2", "bash", {"input": "{broken"}),
         ),
-        reply(result("c1", "x = 1"), result("c2", "E: no such file", is_error=True)),
-        said("Done."),
+        by_user(result("c1", "x = 1"), result("c2", "E: no such file", is_error=True)),
+        assistant("Done."),
     ]
     assert "ui-message source-url left out (1)" in out.warnings
 
 
 def test_steps_without_marks_are_told_apart_by_the_order_of_their_parts():
-    native = ui("assistant", done("c1"), done("c2"), "then", done("c3"))
+    native = ui("assistant", answered("c1"), answered("c2"), "then", answered("c3"))
     out = CHAT.render([(VERCEL.decode(native), ())])
     assert [(m["role"], len(m.get("tool_calls", ()))) for m in out.messages] == [
         ("assistant", 2), ("tool", 0), ("tool", 0), ("assistant", 1), ("tool", 0)
@@ -289,7 +291,7 @@ def test_a_made_message_of_several_steps_gets_its_marks():
     made = Message(
         "assistant", (ToolCall("c1", "read", {"path": "a.py"}), ToolResult("c1", (Text("ok"),)), Text("x"))
     )
-    assert bare(written(made).messages) == bare([ui("assistant", done(), STEP, "x")])
+    assert bare(written(made).messages) == bare([ui("assistant", answered(), STEP, "x")])
 
 
 def test_provider_metadata_beside_a_signature_is_named():

@@ -27,7 +27,7 @@ def tool(
     return {"type": f"tool-{name}", "toolCallId": call_id, "state": state, "input": {"path": "a.py"}, **more}
 
 
-def done(call_id: str = "c1", output: Any = "ok", **more: Any) -> dict[str, Any]:
+def answered(call_id: str = "c1", output: Any = "ok", **more: Any) -> dict[str, Any]:
     return tool(call_id, state="output-available", output=output, **more)
 
 
@@ -47,7 +47,7 @@ UI = [
         STEP,
         reasoning("Let me look.", signature="sig"),
         say("Reading.", state="done"),
-        done("c1", "x = 1", callProviderMetadata={"openai": {"itemId": "fc_1"}}),
+        answered("c1", "x = 1", callProviderMetadata={"openai": {"itemId": "fc_1"}}),
         {
             "type": "dynamic-tool",
             "toolName": "bash",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.real_tools import SDKS, TOOLS
-from tests.support.wheel import built
+from tests.support.wheel import build_wheel
 
 
 def run(*command: object) -> None:
@@ -26,7 +26,7 @@ def run(*command: object) -> None:
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout."""
-    return built(tmp_path_factory.mktemp("dist"))
+    return build_wheel(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="session")

@@ -17,9 +17,9 @@ import msgspec
 import pytest
 from tests.e2e.running import COMMAND, environment
 from tests.exports.moving import export, load
-from tests.support.gateway_agents import DONE, SHELLS, Work, report
+from tests.support.gateway_agents import DONE, SHELLS, ReportModel, report
 from tests.support.gateway_process import GatewayProcess
-from tests.support.real_tools import ANSWER, PROMPT, TOOLS, Place, provider
+from tests.support.real_tools import ANSWER, PROMPT, TOOLS, Workspace, provider
 
 from foldline.core.cut.notes import MARK
 from foldline.core.measure.window import Window
@@ -60,7 +60,7 @@ def document(place, *args):
 def test_an_agent_resumes_what_slim_made_of_its_session(tool, tools, tmp_path):
     model = provider()
     with serve_in_thread(model) as url:
-        place = Place(tools / "node_modules" / ".bin" / TOOLS[tool].program, tmp_path, url)
+        place = Workspace(tools / "node_modules" / ".bin" / TOOLS[tool].program, tmp_path, url)
         raw, told = export(load(EXAMPLE.read_bytes()), TOOLS[tool].form, cwd=str(place.project))
         original = place.put(told, raw)
         source = [original] if tool == "opencode" else [PROGRAMS[tool]]
@@ -138,7 +138,7 @@ def names_of(tool):
     return [known, *(f"{known}__{one['name']}" for one in tool.get("tools") or ())]
 
 
-class Remembering(Work):
+class Remembering(ReportModel):
     """It writes reports, and recalls the first of them when it is asked for it."""
 
     def __init__(self):
@@ -217,7 +217,7 @@ def test_a_wrapped_agent_works_past_its_window_recalls_and_is_unwrapped(tool, pr
     home, name = tmp_path / "home", PROGRAMS[tool]
     with serve_in_thread(model) as url:
         gateway = GatewayProcess(home, url, window=window, summaries="offline")
-        place = Place(program, home, gateway.url)
+        place = Workspace(program, home, gateway.url)
         record = Recording(place, gateway.url)
         kept = settings_of(home, tool)
         place.write(".foldline/settings.toml", f'store = "{gateway.store}"\n')  # the MCP server reads it, too

@@ -12,10 +12,19 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.running import run
-from tests.service.served import in_front_of
-from tests.support.gateway_agents import AGENTS, DONE, LINES, Agent, Work, codex_that_compacts, mini, report
+from tests.service.served import run_gateway
+from tests.support.gateway_agents import (
+    AGENTS,
+    DONE,
+    LINES,
+    Agent,
+    ReportModel,
+    codex_that_compacts,
+    mini,
+    report,
+)
 from tests.support.gateway_process import GatewayProcess
-from tests.support.real_tools import TOOLS, Place
+from tests.support.real_tools import TOOLS, Workspace
 
 import foldline
 from foldline.core.log.entries import Said
@@ -71,12 +80,12 @@ def words(path):
 
 @pytest.mark.parametrize("name", AGENTS)
 async def test_an_agent_goes_on_past_its_window_and_behind_another_gateway(name, tools, tmp_path):
-    agent, work = AGENTS[name], Work()
+    agent, work = AGENTS[name], ReportModel()
     model = model_of(work, agent.window)
     with serve_in_thread(model) as url:
         gateway = GatewayProcess(tmp_path, url, window=agent.window, summaries="upstream")
         program = tools / "node_modules" / ".bin" / TOOLS[name].program
-        worked(agent, Place(program, tmp_path / "home", gateway.url), work, gateway)
+        worked(agent, Workspace(program, tmp_path / "home", gateway.url), work, gateway)
     refused = [one.refused for one in model.requests if one.refused]
     assert [one for one in refused if not (agent.overflows and one.startswith(NO_ROOM))] == []
     assert RULE in str(model.requests[-1].messages)
@@ -94,13 +103,13 @@ async def test_an_agent_goes_on_past_its_window_and_behind_another_gateway(name,
 
 
 async def test_codex_compacts_on_the_gateway_and_goes_on_in_its_session(tools, tmp_path):
-    work = Work()
+    work = ReportModel()
     model = model_of(work, 60_000)
     with serve_in_thread(model) as url:
         gateway = GatewayProcess(tmp_path, url, window=60_000)
         program = tools / "node_modules" / ".bin" / TOOLS["codex"].program
         agent = Agent(codex_that_compacts, 60_000, 8)
-        worked(agent, Place(program, tmp_path / "home", gateway.url), work, gateway)
+        worked(agent, Workspace(program, tmp_path / "home", gateway.url), work, gateway)
     assert [one.refused for one in model.requests if one.refused] == []
     assert not any("compaction" in str(one.get("type")) for asked in model.requests for one in asked.messages)
     assert RULE in str(model.requests[-1].messages)
@@ -112,14 +121,14 @@ async def test_codex_compacts_on_the_gateway_and_goes_on_in_its_session(tools, t
 
 
 async def test_an_agent_that_keeps_no_sessions_works_past_its_window(mini_program, tmp_path):
-    work = Work()
+    work = ReportModel()
     model = model_of(work, 20_000)
     with serve_in_thread(model) as url:
         gateway = GatewayProcess(tmp_path, url, window=20_000)
         gateway.start()
         work.left = 24
         try:
-            done = mini(Place(mini_program, tmp_path / "home", gateway.url), TASKS[0], again=False)
+            done = mini(Workspace(mini_program, tmp_path / "home", gateway.url), TASKS[0], again=False)
         finally:
             gateway.stop()
     assert done.code == 0, done.err[-2_000:]
@@ -133,7 +142,7 @@ async def test_an_agent_that_keeps_no_sessions_works_past_its_window(mini_progra
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 def test_the_node_sdks_stream_past_a_window(api, tools):
     model = Scripted(lambda asked: f"Answer {asked.index}. {FILLER}", window=12_000)
-    with in_front_of(model, window=12_000) as (url, _):
+    with run_gateway(model, window=12_000) as (url, _):
         asked = [shutil.which("node"), str(NODE), str(tools), url, api, "48"]
         done = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ import subprocess
 from contextlib import closing
 
 import pytest
-from tests.cli.calling import work, write_lines
+from tests.cli.calling import coding_session, write_lines
 from tests.e2e.running import COMMAND, environment, run
 from tests.support.waiting import wait_until
 
@@ -27,7 +27,7 @@ def archive(tmp_path):
     folder = tmp_path / "archive"
     folder.mkdir()
     for n in range(FILES):
-        write_lines(folder / f"s{n:02}.jsonl", work(8 + n % 3))
+        write_lines(folder / f"s{n:02}.jsonl", coding_session(8 + n % 3))
     return folder
 
 

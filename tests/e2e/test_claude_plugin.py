@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.running import COMMAND, environment
 from tests.e2e.test_agents_run_by_users import Remembering
 from tests.support.gateway_agents import DONE
-from tests.support.real_tools import Place
+from tests.support.real_tools import Workspace
 
 from foldline.core.measure.window import Window
 from foldline.testing import Scripted, serve_in_thread
@@ -31,7 +31,7 @@ class Claude:
     """Claude Code with the plugin, in a home of its own."""
 
     def __init__(self, program, home, url, **settings):
-        self.place = Place(program, home, url)
+        self.place = Workspace(program, home, url)
         self.home = home
         self._environment = {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 from tests.support.llama import WINDOW, running
-from tests.support.talkers import DIALECTS, calling, question, results, talker
+from tests.support.talkers import DIALECTS, call_message, result_messages, sdk_client, user_message
 
 import foldline
 from foldline.dialects import decode_all, get
@@ -51,10 +51,10 @@ class Speaker:
         """A question, a tool round that the harness puts in, and the model's reply."""
         call = f"call_{number}"
         told, read = lines
-        await self.session.append(question(asked(number, told)))
+        await self.session.append(user_message(asked(number, told)))
         self.check(await self.session.context())  # what would be sent before the tool is called
-        await self.session.append(calling(self.dialect, call, "read", {"page": number}))
-        await self.session.append(*results(self.dialect, [(call, page(number, read))]))
+        await self.session.append(call_message(self.dialect, call, "read", {"page": number}))
+        await self.session.append(*result_messages(self.dialect, [(call, page(number, read))]))
         await self.session.append(await self.reply())
 
     async def reply(self):
@@ -79,7 +79,7 @@ async def converse(url, turns, lines, dialects=DIALECTS, **setup):
     async with AsyncExitStack() as stack:
         for dialect in dialects:
             talking = await stack.enter_async_context(
-                talker(url, dialect, "smollm2", system=SYSTEM, patience=600.0)
+                sdk_client(url, dialect, "smollm2", system=SYSTEM, patience=600.0)
             )
             fields = {"dialect": dialect, "system": SYSTEM, **setup}
             if "model" in setup:

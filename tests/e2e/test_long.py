@@ -7,7 +7,7 @@ import time
 
 import msgspec
 import pytest
-from tests.support.talkers import DIALECTS, question, results
+from tests.support.talkers import DIALECTS, result_messages, user_message
 from tests.support.work import Calls
 
 import foldline
@@ -94,7 +94,7 @@ def result_in(turn):
 async def turn_of(session, model, turn, work):
     """One turn: asked, called, answered. Whatever is refused is raised."""
     dialect = model.dialect
-    await session.append(question(asked_in(turn)))
+    await session.append(user_message(asked_in(turn)))
     for _ in range(2):
         messages = await session.context()
         work.messages += len(messages)
@@ -102,7 +102,7 @@ async def turn_of(session, model, turn, work):
         ids = await session.append(reply.native)
         made = session._shared.cursor.state.kept[-1].message
         if made.calls:
-            await session.append(*results(dialect, [(made.calls[0].id, result_in(turn))]))
+            await session.append(*result_messages(dialect, [(made.calls[0].id, result_in(turn))]))
         assert ids
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from tests.exports.moving import export
-from tests.support.real_tools import ANSWER, PROMPT, TOOLS, Place, provider
-from tests.support.sent import missing
+from tests.support.real_tools import ANSWER, PROMPT, TOOLS, Workspace, provider
+from tests.support.sent import missing_parts
 
 from foldline.config import settings
 from foldline.core.decide.presets import preset
@@ -92,7 +92,7 @@ def test_a_tool_goes_on_with_the_whole_conversation(case, recorded, tools, tmp_p
     entries = folded(loaded) if view else loaded.entries
     model = provider()
     with serve_in_thread(model) as url:
-        place = Place(tools / "node_modules" / ".bin" / TOOLS[tool].program, tmp_path, url)
+        place = Workspace(tools / "node_modules" / ".bin" / TOOLS[tool].program, tmp_path, url)
         raw, told = export(
             entries,
             TOOLS[tool].form,
@@ -107,7 +107,7 @@ def test_a_tool_goes_on_with_the_whole_conversation(case, recorded, tools, tmp_p
     refused = [one.refused for one in model.requests if one.refused] + (
         [] if ANSWER in done.out else [done.err[-2_000:]]
     )
-    lost = missing(entries, asked) if asked is not None else {}
+    lost = missing_parts(entries, asked) if asked is not None else {}
     left = unexplained(lost, tool, told.warnings, entries)
     note(case, {"warnings": told.warnings, "refused": refused, "lost": lost, "left": left})
     assert refused == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.conftest import run
-from tests.service.served import in_front_of
+from tests.service.served import run_gateway
 
 from foldline.testing import Answer, Refusal, call
 
@@ -55,7 +55,7 @@ def chatted(ai, version, url, turns=TURNS, **body):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_chat_goes_through_a_fold_and_on(ai, version):
-    with in_front_of(lambda _: "It is done.", window=4_000) as (url, model):
+    with run_gateway(lambda _: "It is done.", window=4_000) as (url, model):
         told = chatted(ai, version, url)
     assert told["errors"] == []
     assert told["status"] == "ready"
@@ -73,17 +73,17 @@ def test_a_chat_goes_through_a_fold_and_on(ai, version):
 def test_thoughts_calls_and_refusals_are_read(ai, version):
     called = Answer(text="I read it.", thinking="Hm.", calls=call("read", path="a.py").calls)
     tools = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}]
-    with in_front_of([called], window=20_000) as (url, _):
+    with run_gateway([called], window=20_000) as (url, _):
         told = chatted(ai, version, url, 1, tools=tools)
     assert told["errors"] == []
     assert told["parts"][-1] == ["assistant", "step-start", "reasoning", "text", "tool-read"]
-    with in_front_of([Refusal(401, "not today")], window=20_000) as (url, _):
+    with run_gateway([Refusal(401, "not today")], window=20_000) as (url, _):
         told = chatted(ai, version, url, 1)
     assert "not today" in told["errors"][0]
-    with in_front_of([Refusal(500, "down"), "Here."], window=20_000) as (url, _):
+    with run_gateway([Refusal(500, "down"), "Here."], window=20_000) as (url, _):
         told = chatted(ai, version, url, 1)
     assert told["heard"] == ["data-retrying"]
     assert told["texts"][-1] == "Here."
-    with in_front_of([Answer(stop="refused")], window=20_000) as (url, _):
+    with run_gateway([Answer(stop="refused")], window=20_000) as (url, _):
         told = chatted(ai, version, url, 1)
     assert "answered with nothing" in told["errors"][0]

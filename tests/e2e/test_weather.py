@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 
 import pytest
-from tests.support.weather import plan_of, weather
+from tests.support.weather import plan_of, run_plan
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ async def live_through(seeds, folder):
         where = folder / str(seed)
         where.mkdir()
         async with room:
-            return await weather(plan_of(seed, where))
+            return await run_plan(plan_of(seed, where))
 
     return await asyncio.gather(*(one(seed) for seed in seeds))
 

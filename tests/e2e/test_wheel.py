@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.support.wheel import ROOT, environment
+from tests.support.wheel import ROOT, make_environment
 
 pytestmark = pytest.mark.slow
 SESSION = ROOT / "examples" / "session.jsonl"
@@ -16,7 +16,7 @@ SESSION = ROOT / "examples" / "session.jsonl"
 
 @pytest.fixture(scope="module")
 def programs(wheel, tmp_path_factory):
-    return environment(tmp_path_factory.mktemp("alone") / "venv", wheel)
+    return make_environment(tmp_path_factory.mktemp("alone") / "venv", wheel)
 
 
 def run(programs: Path, home: Path, *args: object, **more: str) -> subprocess.CompletedProcess[str]:
@@ -81,7 +81,7 @@ def test_a_command_that_needs_an_extra_names_it(programs, tmp_path, args, extra)
 
 
 def test_pytest_finds_the_plugin_by_itself(wheel, tmp_path):
-    programs = environment(tmp_path / "venv", wheel, "pytest")
+    programs = make_environment(tmp_path / "venv", wheel, "pytest")
     words = [str(programs / "python"), "-m", "pytest", "-q", "-W", "error", f"--foldline-sessions={SESSION}"]
     env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -35,7 +35,7 @@ def export(loaded: Loaded | Sequence[Entry], form: str, **request: Any) -> tuple
     return b"".join(pieces), result
 
 
-def opened(raw: bytes, result: ExportResult, folder: Path) -> Loaded:
+def reload(raw: bytes, result: ExportResult, folder: Path) -> Loaded:
     """Read an export with its further files."""
     file = folder / "events.jsonl"
     file.write_bytes(raw)
@@ -49,7 +49,7 @@ def parts_of(message: Message) -> list[Any]:
     return [part for part in message.parts if not (isinstance(part, Text) and not part.text.strip())]
 
 
-def said(loaded: Loaded) -> list[tuple[str, Any]]:
+def content(loaded: Loaded) -> list[tuple[str, Any]]:
     """Role and part, part by part: tools differ in how many results one message has."""
     return [
         ("user" if entry.message.role == "tool" else entry.message.role, part)

@@ -25,7 +25,7 @@ def result(number: int, content: Any, **more: Any) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": content, **more}
 
 
-def talk() -> list[dict[str, Any]]:
+def anthropic_messages() -> list[dict[str, Any]]:
     """Signed thinking, calls side by side, a failed one, images, a reminder beside the user's words."""
     return [
         {"role": "user", "content": "Please mend the parser. Never touch the lock file."},
@@ -60,7 +60,7 @@ def entries(
     found: list[Entry] = []
     ids: list[str] = []
     parent, key = None, ""
-    for number, payload in enumerate(talk() if messages is None else messages):
+    for number, payload in enumerate(anthropic_messages() if messages is None else messages):
         if number == fold_at:
             kept = ids[keep_from] if keep_from is not None else None
             found.append(chained(boundary(kept, START + 10 * number - 5), parent))
@@ -93,7 +93,7 @@ def boundary(first_kept: str | None, at: float | None = None) -> Compacted:
     )
 
 
-def chat() -> list[dict[str, Any]]:
+def chat_messages() -> list[dict[str, Any]]:
     """The same kind of talk as Chat Completions messages."""
     return [
         {"role": "system", "content": "Be brief."},

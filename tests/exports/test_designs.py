@@ -6,8 +6,8 @@ import json
 
 import msgspec
 import pytest
-from tests.exports.moving import as_loaded, boundaries, export, load, opened, said
-from tests.exports.sessions import chat, entries
+from tests.exports.moving import as_loaded, boundaries, content, export, load, reload
+from tests.exports.sessions import chat_messages, entries
 from tests.support.openers import rows
 
 from foldline.core.ledger.facts.kinds import FileFact, Item, Ledger, ToolFact
@@ -45,7 +45,7 @@ def words(loaded):
     """Who said what, without thoughts, images and marks of failure, which not all three have a place for."""
     result = [
         (role, part)
-        for role, part in said(loaded)
+        for role, part in content(loaded)
         if not isinstance(part, Thinking | Media) and part != SHOWN
     ]
     return [
@@ -57,7 +57,7 @@ def words(loaded):
 def test_a_boundary_is_the_tools_own_and_keeps_what_it_kept(form, tmp_path):
     original = path(fold_at=6, keep_from=4)
     raw, result = export(original, form)
-    again = opened(raw, result, tmp_path)
+    again = reload(raw, result, tmp_path)
 
     assert [one[:2] for one in boundaries(again)] == [one[:2] for one in boundaries(as_loaded(original))]
     (boundary,) = [entry for entry in again.entries if isinstance(entry, Compacted)]
@@ -158,11 +158,11 @@ def test_a_whole_history_for_gencode_names_the_boundaries_that_it_lacks():
 
 @pytest.mark.parametrize("form", ["klaude-code", "coop", "gencode"])
 def test_a_chat_of_another_dialect_is_carried(form, tmp_path):
-    raw, result = export(entries(chat(), dialect="openai-chat", title=None), form)
-    again = opened(raw, result, tmp_path)
+    raw, result = export(entries(chat_messages(), dialect="openai-chat", title=None), form)
+    again = reload(raw, result, tmp_path)
 
-    assert [part.text for _, part in said(again) if hasattr(part, "call_id")] == ["a.py", "no JSON"]
-    assert [part.text for _, part in said(again) if isinstance(part, Text)][-1] == "One file: a.py."
+    assert [part.text for _, part in content(again) if hasattr(part, "call_id")] == ["a.py", "no JSON"]
+    assert [part.text for _, part in content(again) if isinstance(part, Text)][-1] == "One file: a.py."
     assert form == "coop" or "clock struck ten" in raw.decode()
     assert form != "coop" or "system messages left out (the agent adds its own) (2)" in result.warnings
 

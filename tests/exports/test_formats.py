@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.exports.moving import as_loaded, boundaries, export, load, said
-from tests.exports.sessions import START, chat, entries, talk
+from tests.exports.moving import as_loaded, boundaries, content, export, load
+from tests.exports.sessions import START, anthropic_messages, chat_messages, entries
 from tests.support.openers import open_in_codex, open_in_opencode, rows
 
 from foldline.core.log.messages import Media, Text
@@ -43,7 +43,7 @@ def test_a_boundary_that_kept_nothing_comes_back():
 
 
 def test_messages_of_programs_get_the_developer_role_in_codex():
-    raw, result = export(entries(chat(), dialect="openai-chat", title=None), "codex")
+    raw, result = export(entries(chat_messages(), dialect="openai-chat", title=None), "codex")
     history = open_in_codex(raw)
 
     assert [item.get("role") for item in history if item["type"] == "message"] == [
@@ -59,10 +59,10 @@ def test_messages_of_programs_get_the_developer_role_in_codex():
 def test_images_are_carried_to_codex():
     again = load(export(entries(), "codex")[0])
 
-    assert sum(isinstance(part, Media) for _, part in said(again)) == 1
-    assert [part.text for _, part in said(again) if isinstance(part, Text)][-2:] == [
+    assert sum(isinstance(part, Media) for _, part in content(again)) == 1
+    assert [part.text for _, part in content(again) if isinstance(part, Text)][-2:] == [
         "And then commit.",
-        talk()[-1]["content"],
+        anthropic_messages()[-1]["content"],
     ]
 
 
@@ -82,7 +82,12 @@ def test_a_boundary_is_opencodes_own_and_names_what_it_kept(keep_from):
 
 
 def test_a_call_without_a_result_stays_open_and_a_late_result_becomes_a_note():
-    late = [*talk()[:2], {"role": "user", "content": "Never mind."}, talk()[2], talk()[3]]
+    late = [
+        *anthropic_messages()[:2],
+        {"role": "user", "content": "Never mind."},
+        anthropic_messages()[2],
+        anthropic_messages()[3],
+    ]
     raw, result = export(entries(late), "opencode")
     context = open_in_opencode(raw)
     states = [
@@ -95,7 +100,7 @@ def test_a_call_without_a_result_stays_open_and_a_late_result_becomes_a_note():
 
 
 def test_messages_of_programs_are_synthetic_in_opencode():
-    raw, result = export(entries(chat(), dialect="openai-chat", title=None), "opencode")
+    raw, result = export(entries(chat_messages(), dialect="openai-chat", title=None), "opencode")
     context = open_in_opencode(raw)
 
     assert "Be brief." not in raw.decode()
@@ -104,11 +109,11 @@ def test_messages_of_programs_are_synthetic_in_opencode():
         "system prompt left out (the agent adds its own) (1)",
         "system messages became notes (1)",
     } <= set(result.warnings)
-    assert [c.arguments for _, c in said(load(raw)) if hasattr(c, "arguments")][1] == {"input": "broken"}
+    assert [c.arguments for _, c in content(load(raw)) if hasattr(c, "arguments")][1] == {"input": "broken"}
 
 
 def test_ids_rise_when_times_fall():
-    path = entries([*talk(), *talk()[:1]], title=None)
+    path = entries([*anthropic_messages(), *anthropic_messages()[:1]], title=None)
     path[-1] = type(path[-1])(
         **{f: getattr(path[-1], f) for f in path[-1].__struct_fields__ if f != "at"}, at=START - 500
     )
@@ -123,12 +128,12 @@ def messages(raw):
 def test_messages_of_the_dialect_are_as_received():
     raw, result = export(entries(), "anthropic")
 
-    assert messages(raw) == talk()
+    assert messages(raw) == anthropic_messages()
     assert (result.count, result.warnings, result.place) == (8, (), None)
 
 
 def test_a_system_prompt_that_stands_apart_is_a_line_before_them():
-    raw, result = export(entries(chat()[:5], dialect="openai-chat", model=None), "anthropic")
+    raw, result = export(entries(chat_messages()[:5], dialect="openai-chat", model=None), "anthropic")
 
     assert messages(raw)[0] == {"system": "Be brief."}
     assert "call arguments that are not a JSON object wrapped in one (1)" in result.warnings
@@ -140,7 +145,7 @@ def test_boundaries_have_no_form_in_a_list_but_a_checkpoint_has():
     view, _ = export(path, "openai-chat", view=True)
 
     assert "boundaries left out (a list has no form for them) (1)" in result.warnings
-    assert messages(raw)[0]["content"] == talk()[0]["content"]
+    assert messages(raw)[0]["content"] == anthropic_messages()[0]["content"]
     assert "Mend it." in messages(view)[0]["content"]
 
 

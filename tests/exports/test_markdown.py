@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.exports.moving import export
-from tests.exports.sessions import entries, talk
+from tests.exports.sessions import anthropic_messages, entries
 
 from foldline.core.ledger.facts import constraints
 from foldline.core.log.entries import Said
@@ -41,7 +41,7 @@ def test_everything_that_was_said_can_be_read():
 
 
 def test_results_are_shortened_unless_they_are_asked_for_whole():
-    messages = talk()
+    messages = anthropic_messages()
     messages[2]["content"][0]["content"] = "a" * 2_000 + "MIDDLE" + "z" * 2_000
     short, warned = result(entries(messages))
     whole, quiet = result(entries(messages), cap=None)
@@ -54,7 +54,7 @@ def test_results_are_shortened_unless_they_are_asked_for_whole():
 
 
 def test_a_fence_in_a_result_does_not_end_it():
-    messages = talk()
+    messages = anthropic_messages()
     messages[2]["content"][0]["content"] = "before\n````python\nx\n````\nafter"
     text, _ = result(entries(messages))
 
@@ -62,7 +62,7 @@ def test_a_fence_in_a_result_does_not_end_it():
 
 
 def test_an_empty_result_says_so():
-    messages = talk()
+    messages = anthropic_messages()
     messages[2]["content"][0]["content"] = ""
     text, _ = result(entries(messages))
 

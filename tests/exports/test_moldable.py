@@ -5,7 +5,7 @@ import json
 
 import msgspec
 from tests.exports.moving import load
-from tests.exports.sessions import entries, talk
+from tests.exports.sessions import anthropic_messages, entries
 from tests.support.synthetic import SYNTHETIC
 
 from foldline import dialects
@@ -103,7 +103,7 @@ def test_a_view_holds_what_is_sent_and_nothing_before_it():
 
 def test_without_a_boundary_there_is_no_state_and_a_system_prompt_is_named():
     conversation, result = written(
-        entries([{"role": "system", "content": "Be brief."}, *talk()], dialect="anthropic")
+        entries([{"role": "system", "content": "Be brief."}, *anthropic_messages()], dialect="anthropic")
     )
     assert conversation["compaction"] is None
     assert any("system prompt" in warning for warning in result.warnings)

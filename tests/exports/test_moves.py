@@ -6,8 +6,8 @@ import json
 
 import msgspec
 import pytest
-from tests.exports.moving import as_loaded, boundaries, export, load, opened, prompts, replies, said
-from tests.exports.sessions import START, boundary, chat, entries, talk
+from tests.exports.moving import as_loaded, boundaries, content, export, load, prompts, reload, replies
+from tests.exports.sessions import START, anthropic_messages, boundary, chat_messages, entries
 from tests.support.openers import OPEN, open_in_claude_code, open_in_pi, rows
 
 from foldline.core.log.entries import Compacted, Lifted, Pinned, Pruned, Receipt, Said
@@ -28,7 +28,7 @@ def form(request):
 
 def same(again, path):
     assert again.warnings == []
-    assert said(again) == said(as_loaded(path))
+    assert content(again) == content(as_loaded(path))
     assert replies(again) == replies(as_loaded(path))
     assert prompts(again) == prompts(as_loaded(path))
     assert boundaries(again) == boundaries(as_loaded(path))
@@ -61,7 +61,7 @@ SHOWN = Text("[Shown by the tool calls above]")  # where images of results stand
 def result(loaded, form):
     """Who said what, as far as a form has a place for it."""
     limits = LIMITS.get(form, ())
-    found = [(role, part) for role, part in said(loaded) if type(part) not in limits and part != SHOWN]
+    found = [(role, part) for role, part in content(loaded) if type(part) not in limits and part != SHOWN]
     if "flag" not in limits:
         return found
     return [(r, (p.call_id, p.text) if isinstance(p, ToolResult) else p) for r, p in found]
@@ -72,7 +72,7 @@ def test_everything_comes_back(tool, tmp_path):
     path = entries()
     raw, exported = export(path, tool)
     OPEN.get(tool, bool)(raw)
-    again, original = opened(raw, exported, tmp_path), as_loaded(path)
+    again, original = reload(raw, exported, tmp_path), as_loaded(path)
 
     assert (again.format, again.warnings) == (tool, [])
     assert result(again, tool) == result(original, tool)
@@ -94,7 +94,7 @@ def test_the_folded_form_begins_with_the_checkpoint(tool, tmp_path):
     path = entries(fold_at=6, keep_from=4)
     raw, exported = export(path, tool, view=True)
     context = OPEN.get(tool, bool)(raw)
-    again = opened(raw, exported, tmp_path)
+    again = reload(raw, exported, tmp_path)
     first = next(entry for entry in again.entries if isinstance(entry, Compacted))
 
     assert "Please mend the parser" not in raw.decode()
@@ -154,7 +154,7 @@ def test_messages_without_times_follow_one_another(form):
 
 
 def test_a_chat_of_the_other_dialect_is_carried_over_and_losses_are_named(form):
-    path = entries(chat(), dialect="openai-chat", model=None, title=None)
+    path = entries(chat_messages(), dialect="openai-chat", model=None, title=None)
     raw, result = export(path, form)
     context = FORMS[form](raw)
 
@@ -163,17 +163,20 @@ def test_a_chat_of_the_other_dialect_is_carried_over_and_losses_are_named(form):
     assert any(warning.startswith("system messages became") for warning in result.warnings)
     assert "Be brief." not in raw.decode()
     assert "The clock struck ten." in json.dumps(context)
-    assert [part.text for _, part in said(load(raw)) if hasattr(part, "call_id")] == ["a.py", "no JSON"]
+    assert [part.text for _, part in content(load(raw)) if hasattr(part, "call_id")] == ["a.py", "no JSON"]
 
 
 def test_ids_that_anthropic_refuses_are_renamed_for_claude_code_alone():
-    path = entries(chat(), dialect="openai-chat", title=None)
+    path = entries(chat_messages(), dialect="openai-chat", title=None)
     claude, result = export(path, "claude-code")
     pi, _ = export(path, "pi")
 
-    assert [part.id for _, part in said(load(claude)) if hasattr(part, "arguments")] == ["call_1", "call_2"]
+    assert [part.id for _, part in content(load(claude)) if hasattr(part, "arguments")] == [
+        "call_1",
+        "call_2",
+    ]
     assert "call ids changed (2)" in result.warnings
-    assert [part.id for _, part in said(load(pi)) if hasattr(part, "arguments")] == ["call|1", "call|2"]
+    assert [part.id for _, part in content(load(pi)) if hasattr(part, "arguments")] == ["call|1", "call|2"]
 
 
 def test_what_only_our_log_knows_is_named(form):
@@ -201,9 +204,9 @@ def test_what_only_our_log_knows_is_named(form):
 def test_a_reply_that_failed_or_says_nothing(form):
     path = entries(
         [
-            talk()[0],
+            anthropic_messages()[0],
             {"role": "assistant", "content": []},
-            *talk()[:1],
+            *anthropic_messages()[:1],
             {"role": "assistant", "content": "Overloaded"},
         ],
         stop="error",
@@ -216,12 +219,12 @@ def test_a_reply_that_failed_or_says_nothing(form):
 
 
 def test_a_result_longer_than_any_and_half_an_emoji(form):
-    messages = talk()
+    messages = anthropic_messages()
     messages[2]["content"][0]["content"] = "x" * 300_000 + "half \ud83d"
     raw, _ = export(entries(messages), form)
 
     assert load(raw).warnings == []
-    assert any(getattr(part, "text", "").endswith("half \ufffd") for _, part in said(load(raw)))
+    assert any(getattr(part, "text", "").endswith("half \ufffd") for _, part in content(load(raw)))
 
 
 def test_a_message_is_held_by_no_writer(form):
@@ -273,7 +276,7 @@ def test_a_turn_that_is_one_message_is_told_step_by_step(tool):
     raw, result = export(entries(TURN, dialect="ui-message", title=None), tool)
     OPEN[tool](raw)
     again = load(raw)
-    shapes = [(role, type(part).__name__) for role, part in said(again)]
+    shapes = [(role, type(part).__name__) for role, part in content(again)]
 
     assert shapes == [
         ("user", "Text"),
@@ -284,7 +287,7 @@ def test_a_turn_that_is_one_message_is_told_step_by_step(tool):
         ("user", "ToolResult"),
         ("assistant", "Text"),
     ]
-    assert [part.text for _, part in said(again) if hasattr(part, "text")] == [
+    assert [part.text for _, part in content(again) if hasattr(part, "text")] == [
         "How many?", "I count.", "7", "a b c d e f g", "Seven."
     ]  # fmt: skip
     assert [usage.total > 0 for _, usage, _, _ in replies(again)] == [False, False, True]
@@ -304,5 +307,5 @@ def test_calls_that_stand_one_by_one_before_their_results(tool):
     raw, result = export(entries(items, dialect="openai-responses", title=None), tool)
     OPEN[tool](raw)
 
-    assert [part.text for _, part in said(load(raw)) if hasattr(part, "call_id")] == ["A", "B"]
+    assert [part.text for _, part in content(load(raw)) if hasattr(part, "call_id")] == ["A", "B"]
     assert not [warning for warning in result.warnings if "late" in warning]

@@ -6,8 +6,8 @@ import json
 
 import msgspec
 import pytest
-from tests.exports.moving import export, load, said
-from tests.exports.sessions import START, boundary, call, chat, entries, result
+from tests.exports.moving import content, export, load
+from tests.exports.sessions import START, boundary, call, chat_messages, entries, result
 from tests.support.openers import open_in_claude_code, open_in_codex, open_in_opencode, open_in_pi, rows
 
 from foldline.core.cut.notes import UNANSWERED
@@ -174,7 +174,7 @@ def test_no_call_is_open_in_a_list_for_the_ai_sdk(view):
 
 
 def test_no_system_message_stands_in_a_list_for_the_ai_sdk():
-    raw, outcome = export(entries(chat(), dialect="openai-chat"), "ui-message")
+    raw, outcome = export(entries(chat_messages(), dialect="openai-chat"), "ui-message")
     first, *rest = rows(raw)
 
     assert first == {"system": "Be brief.\n\nThe clock struck ten."}
@@ -221,7 +221,7 @@ def test_claude_code_finds_a_result_for_every_call():
     calls = [block["id"] for message in sent for block in message["content"] if block["type"] == "tool_use"]
     notes = [
         part.call_id
-        for _, part in said(load(raw))
+        for _, part in content(load(raw))
         if getattr(part, "text", "") == UNANSWERED and hasattr(part, "call_id")
     ]
 

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 from tests.exports.moving import load
-from tests.exports.sessions import entries, talk
+from tests.exports.sessions import anthropic_messages, entries
 from tests.support.openers import OPEN
 
 import foldline
@@ -21,7 +21,7 @@ async def test_a_session_exports_itself_whole_and_folded(form):
     async with foldline.open(
         "memory://", "s", model="anthropic:claude-sonnet-4-5", window=3_000, policy="pi"
     ) as session:
-        for message in talk():
+        for message in anthropic_messages():
             await session.append(message)
         await session.append({"role": "user", "content": "word " * 4_000})
         await session.append({"role": "assistant", "content": "Done with the words."})
@@ -38,7 +38,7 @@ async def test_a_session_exports_itself_whole_and_folded(form):
 
 async def test_every_form_is_known_to_a_session_and_no_other():
     async with foldline.open("memory://", "s") as session:
-        await session.append(*talk())
+        await session.append(*anthropic_messages())
         for form in formats():
             assert await session.export(form)
         with pytest.raises(InputError, match="unknown format 'word'"):

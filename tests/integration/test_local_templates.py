@@ -7,7 +7,7 @@ from itertools import pairwise
 import anthropic
 import openai
 import pytest
-from tests.service.served import served
+from tests.service.served import run_service
 
 import foldline
 from foldline.testing import Scripted, serve_in_thread
@@ -85,7 +85,9 @@ def test_a_list_is_folded_into_turns_and_found_again():
 
 def test_the_gateway_joins_for_an_upstream_of_ones_own(template):
     model, url = template
-    with served(openai_upstream=f"{url}/v1", store="memory://", window=WINDOW, summaries="offline") as at:
+    with run_service(
+        openai_upstream=f"{url}/v1", store="memory://", window=WINDOW, summaries="offline"
+    ) as at:
         with openai.OpenAI(base_url=f"{at}/v1", api_key="any", max_retries=0, timeout=60) as client:
             messages = []
             for number in range(10):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.integration.test_survival import compact_an_open_session, fold_a_growing_list
-from tests.support.planted import FOLDS, checkpoint, missing, standing
+from tests.support.planted import FOLDS, checkpoint_summary, constraints_in, missing_sentences
 
 import foldline
 from foldline.core.ledger.facts import constraints
@@ -72,8 +72,8 @@ def session() -> tuple[list[list[dict[str, str]]], list[set[str]], list[set[str]
 
 
 def check(summary: str, messages: list[dict[str, str]], stands: set[str], ends: set[str]) -> None:
-    assert missing(messages, CHAT, sorted(stands)) == []
-    assert ends.isdisjoint(standing(summary))
+    assert missing_sentences(messages, CHAT, sorted(stands)) == []
+    assert ends.isdisjoint(constraints_in(summary))
 
 
 def test_the_session_states_a_hundred_rules_and_changes_forty() -> None:
@@ -97,7 +97,7 @@ def test_ten_folds_of_a_growing_list_keep_what_stands_and_bring_nothing_back(tar
     folds = 0
     for step, (done, messages) in enumerate(fold_a_growing_list(pieces, CHAT, target)):
         folds += done.boundary is not None
-        check(checkpoint(messages, CHAT), messages, stands[step], ends[step])
+        check(checkpoint_summary(messages, CHAT), messages, stands[step], ends[step])
     assert folds == FOLDS + 1
 
 
@@ -108,7 +108,7 @@ async def test_ten_compactions_of_a_session_do_so_too(store: str, tmp_path) -> N
     step = 0
     async for receipt, messages in compact_an_open_session(pieces, CHAT, ROOMY, url):
         assert isinstance(receipt, foldline.Receipt)
-        check(checkpoint(messages, CHAT), messages, stands[step], ends[step])
+        check(checkpoint_summary(messages, CHAT), messages, stands[step], ends[step])
         step += 1
     assert step == FOLDS + 1
 

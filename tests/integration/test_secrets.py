@@ -5,8 +5,8 @@ import logging
 
 import msgspec
 import pytest
-from tests.summarizers.talking import GOOD, POLICY, model
-from tests.support.secrets import DISGUISES, disguised, in_disguise, load, load_disguised, shown
+from tests.summarizers.talking import GOOD, POLICY, make_model
+from tests.support.secrets import DISGUISES, disguised, in_disguise, leaked, load, load_disguised
 
 import foldline
 from foldline.core.decide.presets import PRESETS
@@ -86,7 +86,7 @@ def pieces_in(said, secrets=SECRETS):
     """Return which secrets stand in what was made, by a piece of each."""
     text = said if isinstance(said, str) else json.dumps(msgspec.to_builtins(said), ensure_ascii=False)
     plain = text.replace("\\\\", "\\").replace('\\"', '"').replace("\\n", "\n")
-    return shown(secrets, text if plain == text else f"{text}\n{plain}")
+    return leaked(secrets, text if plain == text else f"{text}\n{plain}")
 
 
 def made(messages, received):
@@ -146,7 +146,7 @@ async def test_no_secret_is_in_a_request_to_a_summariser_or_left_of_its_summary(
     bare = [secret.hidden[0] for secret in SECRETS if len(secret.hidden[0]) >= 16]
     cut = [text if "-" in text else text[: len(text) * 3 // 4] for text in bare]
     lines = "\n".join(f"- Step {n} uses {text} here" for n, text in enumerate(cut))
-    served, summarizer = model(lambda asked: GOOD.replace("- (none)", lines, 1))
+    served, summarizer = make_model(lambda asked: GOOD.replace("- (none)", lines, 1))
     messages = [*session_with(TEXTS), *later(1_000)]
     done = await foldline.acompact(messages, TARGET, POLICY, summarizer=summarizer)
     assert done.receipt.summarizer == "scripted:scripted"
@@ -189,7 +189,7 @@ def test_no_secret_in_disguise_is_in_what_a_stateless_compaction_makes(policy, d
 async def test_no_secret_in_disguise_is_in_a_store_or_in_a_request_to_a_summariser(disguise, caplog):
     caplog.set_level(logging.DEBUG)
     secrets = IN_DISGUISE[disguise]
-    served, summarizer = model(lambda asked: GOOD)
+    served, summarizer = make_model(lambda asked: GOOD)
     shift = list(DISGUISES).index(disguise)
     async with foldline.open(
         MemoryStore(), "s", window=200_000, policy=POLICY, summarizer=summarizer

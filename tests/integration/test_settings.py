@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.cli.calling import call, talk
+from tests.cli.calling import run_command, talk
 
 import foldline
 from foldline.errors import InputError
@@ -57,7 +57,7 @@ def test_the_models_of_the_settings_count_everywhere(settings, tmp_path, capsysb
         assert other.setup.info == session.setup.info
     usable = foldline.compact(chat(60)).receipt.tokens_after
     assert usable <= 3_000
-    code, out, err = call(capsysbinary, "compact", saved(tmp_path, chat(60)), "--json")
+    code, out, err = run_command(capsysbinary, "compact", saved(tmp_path, chat(60)), "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["receipt"]["tokens_after"] == usable
 
@@ -67,7 +67,7 @@ def test_an_assumed_window_is_warned_of_in_the_same_words_everywhere(settings, t
     text = foldline.open("memory://", "s").setup.info.warning
     assert "openai:unheard-of is not in the catalogue: a window of 200,000 tokens" in text
     assert foldline.compact(chat(2)).warnings == (text,)
-    _, _, err = call(capsysbinary, "compact", saved(tmp_path, chat(2)))
+    _, _, err = run_command(capsysbinary, "compact", saved(tmp_path, chat(2)))
     assert text in " ".join(err.split())
     settings(f'model = "openai:unheard-of"\n[{MINE.replace("mine", "unheard-of")}]\ncontext = 64000\n')
     assert foldline.open("memory://", "s").setup.info.warning is None, "what the warning says is what helps"

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.talk import calls, log_of, tool, user
-from tests.support.work import counted
+from tests.support.work import count_calls
 
 import foldline
 from foldline.core.measure.tokens import OFFLINE
@@ -38,7 +38,7 @@ async def session_with_a_batch(count):
         {"id": f"c{number}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
         for number in range(count)
     ]
-    with counted() as work:
+    with count_calls() as work:
         async with foldline.open("memory://", "s", window=1_000_000) as session:
             await session.append({"role": "user", "content": "Go."})
             await session.append({"role": "assistant", "content": None, "tool_calls": calls})

@@ -12,14 +12,14 @@ from tests.support.planted import (
     FOLDS,
     REPLACED,
     STANDING,
-    checkpoint,
+    checkpoint_summary,
     chunks,
-    missing,
-    planted,
-    spread,
-    stale,
-    standing,
-    with_replacements,
+    constraints_in,
+    missing_sentences,
+    plant,
+    plant_replacements,
+    plant_side_constraints,
+    stale_constraints,
 )
 
 import foldline
@@ -87,15 +87,17 @@ def test_the_examples_rules_survive_ten_folds_of_a_growing_list(policy):
     folds = 0
     for result, messages in fold_a_growing_list(chunks(example(), ANTHROPIC), ANTHROPIC, 6_000, policy):
         folds += result.boundary is not None
-        assert missing(messages, ANTHROPIC, RULES) == []
+        assert missing_sentences(messages, ANTHROPIC, RULES) == []
     assert folds == FOLDS + 1
     if not preset(policy).quote_user_tokens:
-        assert set(RULES) <= set(standing(checkpoint(messages, ANTHROPIC)))
+        assert set(RULES) <= set(constraints_in(checkpoint_summary(messages, ANTHROPIC)))
 
 
 def test_the_first_request_stands_at_the_head_of_the_tenth_checkpoint():
     *_, (_, messages) = fold_a_growing_list(chunks(example(), ANTHROPIC), ANTHROPIC, 8_000)
-    requests = [item.text for item in parse(checkpoint(messages, ANTHROPIC)).items if item.kind == "user"]
+    requests = [
+        item.text for item in parse(checkpoint_summary(messages, ANTHROPIC)).items if item.kind == "user"
+    ]
     assert requests[0].startswith("Hi! This is shelfmark, the holds service of our library consortium")
     assert len(requests) > 3
 
@@ -108,39 +110,39 @@ async def test_the_examples_rules_survive_ten_compactions_of_a_session(store, tm
         chunks(example(), ANTHROPIC), ANTHROPIC, SMALL, url
     ):
         folds += isinstance(receipt, foldline.Receipt)
-        assert missing(messages, ANTHROPIC, RULES) == []
+        assert missing_sentences(messages, ANTHROPIC, RULES) == []
     assert folds >= FOLDS
-    assert set(RULES) <= set(standing(checkpoint(messages, ANTHROPIC)))
+    assert set(RULES) <= set(constraints_in(checkpoint_summary(messages, ANTHROPIC)))
 
 
 def test_ten_replaced_values_do_not_come_back_in_a_growing_list():
-    pieces = with_replacements(chunks(example(), ANTHROPIC), ANTHROPIC)
+    pieces = plant_replacements(chunks(example(), ANTHROPIC), ANTHROPIC)
     for at, (result, messages) in enumerate(fold_a_growing_list(pieces, ANTHROPIC, 8_000)):
         check_replaced(messages, ANTHROPIC, replaced=at >= 3, written=result.summary is not None)
-    assert {new for _, new, *_ in REPLACED} <= set(standing(checkpoint(messages, ANTHROPIC)))
+    assert {new for _, new, *_ in REPLACED} <= set(constraints_in(checkpoint_summary(messages, ANTHROPIC)))
 
 
 async def test_ten_replaced_values_do_not_come_back_in_a_session():
-    pieces = with_replacements(chunks(example(), ANTHROPIC), ANTHROPIC)
+    pieces = plant_replacements(chunks(example(), ANTHROPIC), ANTHROPIC)
     at = 0
     async for _, messages in compact_an_open_session(pieces, ANTHROPIC, SMALL):
         check_replaced(messages, ANTHROPIC, replaced=at >= 3)
         at += 1
-    assert {new for _, new, *_ in REPLACED} <= set(standing(checkpoint(messages, ANTHROPIC)))
+    assert {new for _, new, *_ in REPLACED} <= set(constraints_in(checkpoint_summary(messages, ANTHROPIC)))
 
 
 def check_replaced(messages, dialect, *, replaced, written=True):
     """Look at a list after a fold; `written`: the fold wrote the checkpoint anew (a prune does not)."""
-    summary = checkpoint(messages, dialect)
+    summary = checkpoint_summary(messages, dialect)
     wanted = [(new if replaced else old) for old, new, *_ in REPLACED]
-    assert missing(messages, dialect, wanted) == []
+    assert missing_sentences(messages, dialect, wanted) == []
     if replaced and written:
-        assert stale(summary) == []
+        assert stale_constraints(summary) == []
 
 
 def test_a_stale_value_is_seen():
     old = "\n".join(f"- {sentence}" for sentence, *_ in REPLACED)
-    assert len(stale(f"## Rules\n<user-rules>\n{old}\n</user-rules>")) == len(REPLACED)
+    assert len(stale_constraints(f"## Rules\n<user-rules>\n{old}\n</user-rules>")) == len(REPLACED)
 
 
 # ---- recorded sessions
@@ -163,7 +165,7 @@ def grown(root, number):
     """A recorded session with five rules planted, in eleven pieces; the rules; and a fifth of its size."""
     path = ten_sessions(root)[number]
     rules = STANDING[5 * number : 5 * number + 5]
-    messages = planted(corpus.chat(path), rules)
+    messages = plant(corpus.chat_messages(path), rules)
     return chunks(messages, CHAT), rules, int(corpus.size_of(from_messages(messages, OFFLINE)) * SHARE)
 
 
@@ -176,16 +178,16 @@ def test_planted_rules_survive_ten_folds_of_a_growing_list(recorded, number):
     folds = 0
     for result, messages in fold_a_growing_list(pieces, CHAT, target):
         folds += result.boundary is not None
-        assert missing(messages, CHAT, rules) == []
+        assert missing_sentences(messages, CHAT, rules) == []
     assert folds == FOLDS + 1
-    assert set(rules) <= set(standing(checkpoint(messages, CHAT)))
+    assert set(rules) <= set(constraints_in(checkpoint_summary(messages, CHAT)))
 
 
 @pytest.mark.parametrize("place", ["top", "middle", "behind"])
 @pytest.mark.parametrize("number", SESSIONS)
 def test_what_is_asked_of_every_reply_stands_word_for_word(recorded, number, place):
     """Fifteen constraints of a public set's kinds: among the rules or in the conversation, at 10% and 5%."""
-    messages, asked = spread(corpus.chat(ten_sessions(recorded)[number]), place)
+    messages, asked = plant_side_constraints(corpus.chat_messages(ten_sessions(recorded)[number]), place)
     size = corpus.size_of(from_messages(messages, OFFLINE))
     for share in (0.1, 0.05):
         result = foldline.compact(messages, int(size * share))
@@ -201,15 +203,15 @@ async def test_planted_rules_survive_ten_compactions_of_a_session(recorded, numb
     url = f"sqlite:///{tmp_path / 'sessions.db'}"
     async for receipt, messages in compact_an_open_session(pieces, CHAT, window, url):
         folds += isinstance(receipt, foldline.Receipt)
-        assert missing(messages, CHAT, rules) == []
+        assert missing_sentences(messages, CHAT, rules) == []
     assert folds >= FOLDS
-    assert set(rules) <= set(standing(checkpoint(messages, CHAT)))
+    assert set(rules) <= set(constraints_in(checkpoint_summary(messages, CHAT)))
 
 
 @pytest.mark.parametrize("number", SESSIONS)
 def test_ten_replaced_values_do_not_come_back_in_recorded_sessions(recorded, number):
     pieces, _, target = grown(recorded, number)
-    pieces = with_replacements(pieces, CHAT)
+    pieces = plant_replacements(pieces, CHAT)
     for at, (result, messages) in enumerate(fold_a_growing_list(pieces, CHAT, target)):
         check_replaced(messages, CHAT, replaced=at >= 3, written=result.summary is not None)
 
@@ -221,13 +223,13 @@ async def test_ten_compactions_leave_the_users_words_whole(recorded, number):
     path = large[9 * number]
     window = foldline.Window(context=100_000, output=1_000)
     async with foldline.open("memory://", "s", window=window, dialect=CHAT) as session:
-        for piece in chunks(corpus.chat(path), CHAT):
+        for piece in chunks(corpus.chat_messages(path), CHAT):
             await session.append(*piece)
             await session.compact()
         log = from_messages(await session.history(), OFFLINE)
         view = session.view()
     kept = {item.entry.message.text for item in view if isinstance(item, MessageItem)}
-    text = checkpoint(get(CHAT).render(native_items(view), whole=True).messages, CHAT)
+    text = checkpoint_summary(get(CHAT).render(native_items(view), whole=True).messages, CHAT)
     told = {item.text for item in parse(text).items if item.kind == "user"}
     speech = UserSpeech()
     words = [

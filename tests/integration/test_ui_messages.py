@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.dialects.ui_samples import STEP, UI, done, say, tool, ui
+from tests.dialects.ui_samples import STEP, UI, answered, say, tool, ui
 
 import foldline
 from foldline.core.measure.window import Window
@@ -19,7 +19,7 @@ def turns(count: int) -> list[dict]:
     made = [ui("user", RULE, id="u")]
     for n in range(count):
         output = f"def f{n}():\n    return {n}\n" * 40
-        read, ran = done(f"c{n}", output), done(f"d{n}", "1 passed")
+        read, ran = answered(f"c{n}", output), answered(f"d{n}", "1 passed")
         made += [
             ui("assistant", STEP, read, ran, STEP, f"Done with file {n}.", id=f"a{n}"),
             ui("user", f"Now fix file {n + 1}.", id=f"u{n}"),
@@ -58,7 +58,7 @@ def test_a_folded_list_that_grew_is_folded_from_its_checkpoint():
 
 
 def test_one_turn_of_many_steps_is_shortened_part_by_part():
-    steps = [part for n in range(40) for part in (STEP, done(f"c{n}", f"line {n} of a long file\n" * 60))]
+    steps = [part for n in range(40) for part in (STEP, answered(f"c{n}", f"line {n} of a long file\n" * 60))]
     messages = [ui("user", RULE), ui("assistant", *steps, STEP, "All done."), ui("user", "Thanks.")]
     result = foldline.compact(messages, target=2_000)
     assert VERCEL.validate(result.messages) == []
@@ -108,7 +108,7 @@ async def test_plain_words_a_call_and_its_result_from_elsewhere(url):
         await session.append({"role": "tool", "tool_call_id": "c1", "content": "x = 1"})
         messages = await session.context()
         assert VERCEL.validate(messages) == []
-        assert messages[2] == ui("assistant", STEP, done("c1", "x = 1"), id="a")
+        assert messages[2] == ui("assistant", STEP, answered("c1", "x = 1"), id="a")
         assert messages[0]["id"] != messages[1]["id"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from tests.cli.calling import work, write_lines
+from tests.cli.calling import coding_session, write_lines
 from tools import compare, results
 
 from foldline.cli.common import TEN
@@ -17,7 +17,7 @@ def sessions(tmp_path):
     folder = tmp_path / "sessions"
     folder.mkdir()
     for n in range(2):
-        write_lines(folder / f"s{n}.jsonl", work(16 + n))
+        write_lines(folder / f"s{n}.jsonl", coding_session(16 + n))
     return folder
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.calling import work, write_lines
+from tests.cli.calling import coding_session, write_lines
 from tools import reading_exam
 from tools.reading_exam import QUESTIONS, ExamError, add_context, key_of, make, newest, table
 
@@ -21,7 +21,7 @@ NUMBERS = range(1, QUESTIONS + 1)
 
 @pytest.fixture
 def session(tmp_path):
-    return write_lines(tmp_path / "session.jsonl", work(12)) or tmp_path / "session.jsonl"
+    return write_lines(tmp_path / "session.jsonl", coding_session(12)) or tmp_path / "session.jsonl"
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.cli.calling import EXAMPLES, SESSION, talk, work, write_lines
+from tests.cli.calling import EXAMPLES, SESSION, coding_session, talk, write_lines
 from tests.support.talk import assistant, call, calls, tool, user
 
 from foldline.catalogue import DEFAULT_WINDOW
@@ -25,7 +25,7 @@ TEN = [rules for name, rules in PRESETS.items() if ":" not in name]
 
 @pytest.fixture
 def session(tmp_path):
-    return str(write_lines(tmp_path / "session.jsonl", work()))
+    return str(write_lines(tmp_path / "session.jsonl", coding_session()))
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def test_bad_input_is_told(tmp_path):
 
 
 def test_many_files_keep_their_order_and_a_bad_one_stops_nothing(tmp_path):
-    names = [str(write_lines(tmp_path / f"s{n}.jsonl", work(n + 1))) for n in range(3)]
+    names = [str(write_lines(tmp_path / f"s{n}.jsonl", coding_session(n + 1))) for n in range(3)]
     bad = tmp_path / "bad.jsonl"
     bad.write_bytes(b"\x00\x01")
     told = []

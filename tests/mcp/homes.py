@@ -13,7 +13,9 @@ from foldline.loading import Loaded
 AGENTS = ("claude-code", "codex", "pi", "klaude-code")
 
 
-def put(home: Path, folder: Path, agent: str, loaded: Loaded | list | None = None, *, at: float = 0) -> Path:
+def write_transcript(
+    home: Path, folder: Path, agent: str, loaded: Loaded | list | None = None, *, at: float = 0
+) -> Path:
     """Write a session where its agent looks for those of a folder; `at` is when it was written."""
     raw, told = export(loaded or entries(fold_at=6), agent, cwd=str(folder.resolve()))
     path = Path(told.place.replace("~", str(home), 1))

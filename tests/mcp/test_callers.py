@@ -7,7 +7,7 @@ import os
 
 import pytest
 from tests.exports.sessions import call, entries
-from tests.mcp.homes import put
+from tests.mcp.homes import write_transcript
 from tests.mcp.test_tools import asked
 
 from foldline.loading import restore
@@ -115,8 +115,10 @@ def two(home, here):
     """Make two transcripts of an agent, and return the older one."""
 
     def make(agent):
-        older = put(home, here, agent, entries([user("Put marmalade into the parser.")]), at=1_000)
-        newer = put(home, here, agent, entries([user("Bake a cake.")]))
+        older = write_transcript(
+            home, here, agent, entries([user("Put marmalade into the parser.")]), at=1_000
+        )
+        newer = write_transcript(home, here, agent, entries([user("Bake a cake.")]))
         assert older != newer
         return older, newer
 

@@ -13,7 +13,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from tests.mcp.homes import put
+from tests.mcp.homes import write_transcript
 
 from mcp import Client, StdioServerParameters, stdio_client
 
@@ -70,7 +70,7 @@ def posted(url, host):
 
 
 async def test_the_real_client_searches_the_session_of_the_folder_over_stdio(home, here, tmp_path):
-    put(home, here, "claude-code")
+    write_transcript(home, here, "claude-code")
     with (tmp_path / "errors").open("w") as errors:
         server = StdioServerParameters(
             command=COMMAND[0], args=COMMAND[1:], cwd=str(here), env=environment(home)
@@ -103,7 +103,7 @@ def test_a_signal_ends_it_while_its_client_is_there(started, number):
 
 
 async def test_several_clients_ask_over_http_and_sigterm_ends_it(home, here, started):
-    put(home, here, "pi")
+    write_transcript(home, here, "pi")
     process = started("--http", "127.0.0.1:0")
     url = process.stdout.readline().decode().strip()
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/mcp", url)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.exports.moving import load
 from tests.exports.sessions import entries
-from tests.mcp.homes import AGENTS, put
+from tests.mcp.homes import AGENTS, write_transcript
 
 import foldline
 from foldline.core.cut.notes import MARK, WINDOW_MARK, is_recall
@@ -60,7 +60,7 @@ async def asked(sessions, **how):
 
 @pytest.mark.parametrize("agent", AGENTS)
 async def test_what_an_agent_compacted_away_is_searched_and_read(home, here, agent):
-    put(home, here, agent)
+    write_transcript(home, here, agent)
     async with asked(TranscriptSessions(here)) as server:
         assert "compactions so far: 1" in await server.call("session_info")
         found = await server.call("recall_search", query="lock file")
@@ -73,7 +73,7 @@ async def test_what_an_agent_compacted_away_is_searched_and_read(home, here, age
 
 
 async def test_a_transcript_is_read_on_as_it_grows(home, here):
-    path = put(home, here, "claude-code")
+    path = write_transcript(home, here, "claude-code")
     async with asked(TranscriptSessions(here)) as server:
         before = await server.call("recall_search", query="marmalade")
         assert "Nothing in this conversation" in before
@@ -91,7 +91,7 @@ async def test_a_transcript_is_read_on_as_it_grows(home, here):
 
 
 async def test_a_session_that_went_back_is_read_as_it_is_now(home, here):
-    path = put(home, here, "pi", entries())
+    path = write_transcript(home, here, "pi", entries())
     async with asked(TranscriptSessions(here)) as server:
         assert "3 passed" in await server.call("recall_search", query="passed")
         whole = path.read_text().splitlines(keepends=True)
@@ -104,7 +104,7 @@ async def test_without_a_session_a_call_says_what_to_do_and_the_session_is_found
     async with asked(TranscriptSessions(here)) as server:
         assert "send the agent a message" in await server.wrong("recall_search", query="lock")
         assert "There is no session yet" in await server.call("list_sessions")
-        put(home, here, "codex")
+        write_transcript(home, here, "codex")
         assert "lock file" in await server.call("recall_search", query="lock")
 
 
@@ -120,8 +120,8 @@ async def test_a_broken_transcript_is_an_error_of_the_tool_until_it_is_mended(he
 
 
 async def test_other_sessions_of_the_folder_are_listed_and_read(home, here):
-    put(home, here, "codex", at=1_000)
-    newest = put(home, here, "pi", entries([{"role": "user", "content": "Bake a cake."}]))
+    write_transcript(home, here, "codex", at=1_000)
+    newest = write_transcript(home, here, "pi", entries([{"role": "user", "content": "Bake a cake."}]))
     async with asked(TranscriptSessions(here)) as server:
         listed = await server.call("list_sessions")
         first, second = re.findall(r"^- (\S+)", listed, re.MULTILINE)
@@ -132,7 +132,7 @@ async def test_other_sessions_of_the_folder_are_listed_and_read(home, here):
 
 
 async def test_wrong_calls_say_what_is_right(home, here):
-    put(home, here, "pi")
+    write_transcript(home, here, "pi")
     async with asked(TranscriptSessions(here)) as server:
         assert "needs query" in await server.wrong("recall_search")
         assert "a whole number" in await server.wrong("recall_search", query="x", limit="many")
@@ -183,7 +183,7 @@ async def test_a_stored_session_is_folded_by_the_tool_that_says_that_it_writes(h
 async def test_read_only_leaves_the_fold_out_and_so_does_a_transcript(home, here):
     url = f"sqlite:///{here}/store.db"
     await stored(url, "Hello.")
-    put(home, here, "pi")
+    write_transcript(home, here, "pi")
     for sessions in (StoredSessions(open_store(url), "kept"), TranscriptSessions(here)):
         async with asked(sessions, read_only=sessions.writes) as server:
             assert {one.name for one in (await server.client.list_tools()).tools} == READING

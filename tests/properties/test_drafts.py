@@ -10,14 +10,14 @@ from tests.support.log import Log
 from tests.support.logs import (
     CONSTRAINTS,
     DIALECTS,
+    add,
+    add_entry,
     ask_for,
     compact_log,
     decode,
-    fold_of,
-    lists,
+    message_lists,
     problems,
-    put,
-    say,
+    view_of,
 )
 
 from foldline.core.compact.compaction_input import CompactionInput
@@ -40,7 +40,7 @@ REASONS = ("threshold", "overflow", "manual")
 
 def draft_of(log: Log, ask) -> Draft | None:
     """Plan a boundary of the log as a session drafts one; None where none comes of it."""
-    fold = fold_of(log)
+    fold = view_of(log)
     try:
         outcome = run_sync(execute(plan(CompactionInput(fold, ask, OFFLINE)), OfflineSummarizer()))
     except FloorExceeded:
@@ -54,51 +54,51 @@ def drafts(draw, reasons=REASONS):
     dialect = draw(st.sampled_from(DIALECTS))
     log = Log()
     for number in range(draw(st.integers(2, 5))):
-        say(log, Message("user", (Text(f"Question {number}. {LONG}"),)))
-        say(log, Message("assistant", (Text(f"Answer {number}. {LONG}"),)))
+        add(log, Message("user", (Text(f"Question {number}. {LONG}"),)))
+        add(log, Message("assistant", (Text(f"Answer {number}. {LONG}"),)))
     if draw(st.booleans()):
         compact_log(log, ask_for(context=1_000))
     talk(draw, log, dialect)
-    say(log, Message("assistant", (Text(f"Done. {LONG}"),)))
+    add(log, Message("assistant", (Text(f"Done. {LONG}"),)))
     ask = ask_for(reason=draw(st.sampled_from(reasons)), context=draw(st.sampled_from([700, 1_000, 1_600])))
     draft = draft_of(log, ask)
     assume(draft is not None)
-    before = fold_of(log)
+    before = view_of(log)
     talk(draw, log, dialect)
     spoken = [e for e in log.path() if isinstance(e, Said) and e.message.text.strip()]
     if draw(st.integers(0, 3)) == 0:
         target = spoken[draw(st.integers(0, len(spoken) - 1))]
-        put(log, Pinned("", None, target.id, on=draw(st.booleans()), text=target.message.text))
+        add_entry(log, Pinned("", None, target.id, on=draw(st.booleans()), text=target.message.text))
     return log, ask, draft, before
 
 
 def talk(draw, log: Log, dialect: str) -> None:
     """Say something in a dialect, with a note among it now and then."""
-    for message in decode(dialect, draw(lists(dialect))[:5]):
-        say(log, message)
+    for message in decode(dialect, draw(message_lists(dialect))[:5]):
+        add(log, message)
         if draw(st.integers(0, 6)) == 0:
-            put(log, Noted("", None, "title", {"title": "meanwhile"}))
+            add_entry(log, Noted("", None, "title", {"title": "meanwhile"}))
 
 
 def committed(log: Log, ask, draft: Draft):
     """Commit a draft; the boundary is None where it is not to be committed, and the log is as it was."""
-    found = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
+    found = rebased(CompactionInput(view_of(log), ask, OFFLINE), draft)
     event(found.why if isinstance(found, Nothing) else type(found.boundary).__name__)
-    return (found, None) if isinstance(found, Nothing) else (found, put(log, found.boundary))
+    return (found, None) if isinstance(found, Nothing) else (found, add_entry(log, found.boundary))
 
 
 @given(drafts())
 def test_what_a_draft_commits_is_what_the_invariants_demand(made):
     """Valid (1), only grown until then and as received after (2), enough gained (4), nothing lost (10)."""
     log, ask, draft, before = made
-    now = fold_of(log)
+    now = view_of(log)
     if not before.open_calls and now.server is before.server:
         assert list(now.items())[: len(before.items())] == list(before.items())
     found, boundary = committed(log, ask, draft)
     if boundary is None:
-        assert fold_of(log).view() == now.view()
+        assert view_of(log).view() == now.view()
         return
-    after = fold_of(log)
+    after = view_of(log)
     assert now.tokens - after.tokens >= (CompactionInput(now, ask, OFFLINE).least_gain if ask.optional else 1)
     for dialect in DIALECTS:
         if not problems(now.view(), dialect):
@@ -140,12 +140,12 @@ def test_the_next_one_folds_from_what_a_committed_draft_kept(made):
     _, boundary = committed(log, ask, draft)
     if not isinstance(boundary, Compacted):
         return
-    kept = fold_of(log).kept
-    say(log, Message("user", (Text("Something new to do, please. " * 40),)))
+    kept = view_of(log).kept
+    add(log, Message("user", (Text("Something new to do, please. " * 40),)))
     again = draft_of(log, msgspec.structs.replace(ask, reason="manual", number=2))
     if again is None or not isinstance(again.boundary, Compacted):
         return
-    allowed = {entry.id for entry in fold_of(log).kept}
+    allowed = {entry.id for entry in view_of(log).kept}
     assert {entry.id for entry in kept} <= allowed
     if again.boundary.first_kept is not None:
         assert again.boundary.first_kept in allowed
@@ -168,10 +168,10 @@ def test_a_boundary_that_came_first_makes_it_void(made, act):
     log, ask, draft, _ = made
     found = [e for e in log.path() if isinstance(e, Compacted | Pruned)]
     if act == "undo" and found:
-        put(log, Lifted("", None, found[-1].id, True))
+        add_entry(log, Lifted("", None, found[-1].id, True))
     else:
-        put(log, msgspec.structs.replace(draft.boundary, at=1.0))
-    fold = fold_of(log)
+        add_entry(log, msgspec.structs.replace(draft.boundary, at=1.0))
+    fold = view_of(log)
     assert not holds(draft, fold)
     outcome = rebased(CompactionInput(fold, ask, OFFLINE), draft)
     assert isinstance(outcome, Nothing)
@@ -184,23 +184,23 @@ def test_after_a_rewind_it_holds_only_while_its_cut_is_on_the_path(made, back):
     path = log.path()
     log.move(path[max(0, len(path) - back - 1)].id)
     here = {entry.id for entry in log.path()}
-    outcome = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
+    outcome = rebased(CompactionInput(view_of(log), ask, OFFLINE), draft)
     if not isinstance(outcome, Nothing) and isinstance(outcome.boundary, Compacted):
         assert draft.boundary.first_kept is None or draft.boundary.first_kept in here
-        boundary = put(log, outcome.boundary)
+        boundary = add_entry(log, outcome.boundary)
         assert {*boundary.leading, *boundary.quoted} <= {entry.id for entry in log.path()}
         for dialect in DIALECTS:
-            assert problems(fold_of(log).view(), dialect) == []
+            assert problems(view_of(log).view(), dialect) == []
 
 
 @given(drafts())
 def test_pins_and_rules_set_meanwhile_are_in_the_view_word_for_word(made):
     log, ask, draft, _ = made
-    rule = say(log, Message("user", (Text(f"One more thing. {CONSTRAINTS[1]}"),)))
+    rule = add(log, Message("user", (Text(f"One more thing. {CONSTRAINTS[1]}"),)))
     target = next((e for e in log.path() if isinstance(e, Said) and e.message.text.strip()), rule)
-    put(log, Pinned("", None, target.id, on=True, text=target.message.text))
+    add_entry(log, Pinned("", None, target.id, on=True, text=target.message.text))
     committed(log, ask, draft)
-    items = fold_of(log).view()
+    items = view_of(log).view()
     said = "\n".join((i.entry.message if isinstance(i, MessageItem) else i.message).text for i in items)
     assert CONSTRAINTS[1] in said
     words = " ".join(target.message.text.split())
@@ -212,12 +212,12 @@ def test_pins_and_rules_set_meanwhile_are_in_the_view_word_for_word(made):
 def test_a_fold_with_a_boundary_holds_what_a_store_would_hand_out(position):
     log = Log()
     for number in range(12):
-        say(log, Message("user", (Text(f"Question {number} " + "words " * 120),)))
-        say(log, Message("assistant", (Text(f"Answer {number} " + "words " * 120),)))
+        add(log, Message("user", (Text(f"Question {number} " + "words " * 120),)))
+        add(log, Message("assistant", (Text(f"Answer {number} " + "words " * 120),)))
     policy = "codex" if position == "after" else "foldline"
     draft = draft_of(log, ask_for(policy))
     assert draft is not None
-    fold = fold_of(log).with_boundary(chained(draft.boundary, log.leaf))
+    fold = view_of(log).with_boundary(chained(draft.boundary, log.leaf))
     whole = ViewState([*log.path(), chained(draft.boundary, log.leaf)], counter=OFFLINE)
     assert fold.view() == whole.view()
     assert len(fold.entries()) < len(whole.entries())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from tests.exports.moving import export, load
-from tests.support.logs import fold_of, logs
+from tests.support.logs import logs, view_of
 from tests.support.openers import open_in_claude_code, open_in_codex, open_in_opencode, open_in_pi
 
 from foldline.core.log.entries import Said
@@ -40,7 +40,7 @@ def test_the_users_words_in_the_view_are_in_the_file(form, made):
     _, log = made
     raw, told = export(log.path(), form, view=True)
     found = [e.message.text for e in load(raw).entries if isinstance(e, Said)] if told.count else []
-    for item in fold_of(log).view():
+    for item in view_of(log).view():
         if isinstance(item, MessageItem) and item.entry.message.is_prompt and not item.edits:
             assert any(item.entry.message.text.strip() in text for text in found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.logs import CONSTRAINTS, any_list, write
+from tests.support.logs import CONSTRAINTS, any_messages, as_messages
 
 import foldline
 from foldline.core.decide.presets import PRESETS
@@ -23,7 +23,7 @@ def fit(payloads, **options):
     return None
 
 
-@given(made=any_list, policy=policies, target=st.integers(150, 3_000))
+@given(made=any_messages, policy=policies, target=st.integers(150, 3_000))
 def test_what_comes_out_is_valid_and_fits(made, policy, target):
     dialect, payloads = made
     done = fit(payloads, target=target, policy=policy, dialect=dialect)
@@ -33,7 +33,7 @@ def test_what_comes_out_is_valid_and_fits(made, policy, target):
     assert get(dialect).validate(done.messages, done.system) == [] or not done.messages
 
 
-@given(made=any_list, policy=policies, target=st.integers(150, 3_000))
+@given(made=any_messages, policy=policies, target=st.integers(150, 3_000))
 def test_folding_twice_in_a_row_changes_nothing(made, policy, target):
     dialect, payloads = made
     done = fit(payloads, target=target, policy=policy, dialect=dialect)
@@ -50,7 +50,7 @@ def _may_be_made(message):
     return message.get("role") in ("tool", "user") or str(message.get("type")).endswith("_output")
 
 
-@given(made=any_list, policy=policies, target=st.integers(150, 3_000))
+@given(made=any_messages, policy=policies, target=st.integers(150, 3_000))
 def test_kept_messages_equal_the_input(made, policy, target):
     dialect, payloads = made
     done = fit(payloads, target=target, policy=policy, dialect=dialect)
@@ -63,7 +63,7 @@ def test_kept_messages_equal_the_input(made, policy, target):
         assert same >= len(done.messages) - 4 - sum(map(_may_be_made, done.messages))
 
 
-@given(made=any_list)
+@given(made=any_messages)
 def test_a_valid_list_that_fits_comes_back_unchanged(made):
     dialect, payloads = made
     first = foldline.compact(payloads, target=1_000_000, dialect=dialect)
@@ -73,7 +73,7 @@ def test_a_valid_list_that_fits_comes_back_unchanged(made):
         assert first.receipt.tokens_before == first.receipt.tokens_after
 
 
-@given(made=any_list)
+@given(made=any_messages)
 def test_an_invalid_list_that_fits_is_only_repaired(made):
     dialect, payloads = made
     done = foldline.compact(payloads, target=1_000_000, dialect=dialect)
@@ -84,7 +84,7 @@ def test_an_invalid_list_that_fits_is_only_repaired(made):
         assert 0 <= orphan["index"] < len(payloads)
 
 
-@given(made=any_list, policy=policies)
+@given(made=any_messages, policy=policies)
 def test_constraints_survive_ten_folds_of_a_growing_list(made, policy):
     dialect, payloads = made
     messages = [{"role": "user", "content": f"Please fix the login. {CONSTRAINTS[0]}"}, *payloads]
@@ -121,10 +121,10 @@ def test_the_text_of_a_command_or_a_skill_states_no_rule_wherever_a_list_is_cut(
     for behind in range(13):
         text = ("user", "# Work\n\nNever write code.")
         script = [("user", "look"), *work * 24, *LAUNCHES[launch], text, *work * behind, ("user", "and now?")]
-        messages = write("openai-chat", script)
+        messages = as_messages("openai-chat", script)
         for _ in range(2):
             done = fit(messages, target=2_000, policy=policy)
             if done is None:
                 break
             assert done.ledger is None or not done.ledger.constraints
-            messages = [*done.messages, *write("openai-chat", [("assistant", "ok"), ("user", "go on")])]
+            messages = [*done.messages, *as_messages("openai-chat", [("assistant", "ok"), ("user", "go on")])]

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.log import Log
-from tests.support.logs import DIALECTS, arguments, ask_for, chain, decode, fold_of, logs, texts, write
+from tests.support.logs import DIALECTS, arguments, as_messages, ask_for, chain, decode, logs, texts, view_of
 
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import Outcome, plan
@@ -36,13 +36,13 @@ def mended_logs(draw: st.DrawFn) -> Log:
     """Logs of messages that no provider takes as they are: the view leaves parts out and adds notes."""
     dialect = draw(st.sampled_from(DIALECTS))
     script = draw(st.lists(large_or_late, min_size=2, max_size=24))
-    return chain(decode(dialect, write(dialect, script)))
+    return chain(decode(dialect, as_messages(dialect, script)))
 
 
 def asked(log: Log, policy: str, target: int) -> Outcome | FloorExceeded:
     ask = ask_for(policy, reason="target", target=target)
     try:
-        return run_sync(execute(plan(CompactionInput(fold_of(log), ask, OFFLINE)), OfflineSummarizer()))
+        return run_sync(execute(plan(CompactionInput(view_of(log), ask, OFFLINE)), OfflineSummarizer()))
     except FloorExceeded as error:
         return error
 
@@ -50,7 +50,7 @@ def asked(log: Log, policy: str, target: int) -> Outcome | FloorExceeded:
 def check_floor(log: Log, policy: str) -> None:
     refused = asked(log, policy, 1)
     if not isinstance(refused, FloorExceeded):  # nothing is left of the view
-        assert fold_of(log).tokens <= 1
+        assert view_of(log).tokens <= 1
         return
     assert refused.floor == sum(refused.breakdown.values())
     below = asked(log, policy, refused.floor - 1)
@@ -77,7 +77,7 @@ def test_the_floor_counts_what_a_view_leaves_out_and_the_notes_it_adds(log, poli
 
 @given(mended_logs())
 def test_the_sizes_that_a_cut_reckons_with_are_those_of_the_view(log):
-    fold = fold_of(log)
+    fold = view_of(log)
     said = [*fold.leading, *fold.kept]
     assert tokens_of(said, fold.edits, fold.view_repairs()) + fold.open_call_tokens == fold.tokens
 
@@ -93,8 +93,8 @@ def test_a_late_result_is_counted_as_the_note_that_quotes_it():
         ("late result", late),
         ("user", "Go on."),
     ]
-    log = chain(decode("openai-chat", write("openai-chat", script), singly=True))
-    assert any(isinstance(item, AddedItem) and item.kind == "late" for item in fold_of(log).view())
+    log = chain(decode("openai-chat", as_messages("openai-chat", script), singly=True))
+    assert any(isinstance(item, AddedItem) and item.kind == "late" for item in view_of(log).view())
     refused = asked(log, "foldline", 450)
     assert isinstance(refused, FloorExceeded)
     assert refused.breakdown["unanswered"] > 500, "the note is 2,000 characters"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, logs, problems, put, texts
+from tests.support.logs import DIALECTS, add_entry, ask_for, compact_log, logs, problems, texts, view_of
 
 from foldline.core.checkpoint.checkpoint import recognise
 from foldline.core.compact.compaction_input import CompactionInput
@@ -30,10 +30,10 @@ lives = st.dictionaries(st.sampled_from(["todos", "open files", "plan/now"]), te
 @given(st.sampled_from(sorted(PRESETS)), logs(), lives)
 def test_a_view_with_live_state_is_valid_in_every_dialect_and_found_again_in_a_list(policy, made, live):
     _, log = made
-    ask = msgspec.structs.replace(ask_for(policy), live=live, continuation=continuation_of(fold_of(log)))
+    ask = msgspec.structs.replace(ask_for(policy), live=live, continuation=continuation_of(view_of(log)))
     if not isinstance(compact_log(log, ask), Compacted):
         return
-    fold = fold_of(log)
+    fold = view_of(log)
     for dialect in DIALECTS:
         assert problems(fold.view(), dialect) == []
     assert fold.boundary is not None
@@ -48,15 +48,15 @@ def test_a_view_with_live_state_is_valid_in_every_dialect_and_found_again_in_a_l
 def test_live_state_noted_between_boundaries_changes_no_view(made, live, later):
     _, log = made
     compact_log(log, msgspec.structs.replace(ask_for("foldline"), live=live))
-    before = fold_of(log).view()
-    put(log, Noted("", None, "live_state", {one.name: one.text for one in later}))
-    assert fold_of(log).view() == before
+    before = view_of(log).view()
+    add_entry(log, Noted("", None, "live_state", {one.name: one.text for one in later}))
+    assert view_of(log).view() == before
 
 
 @given(logs(), lives)
 def test_a_hand_off_of_any_session_begins_one_that_is_whole_and_valid(made, live):
     _, log = made
-    fold = fold_of(log)
+    fold = view_of(log)
     start = start_of(fold, Noted("", None, "link", {"session": "s", "how": "handoff", "way": "from"}))
     ask = msgspec.structs.replace(ask_for("foldline"), live=live, goal="Go on with src/app.py")
     try:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import msgspec
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.support.logs import CARRIED, any_list, ask_for, chain, compact_log, decode, logs
+from tests.support.logs import CARRIED, any_messages, ask_for, chain, compact_log, decode, logs
 
 from foldline.core.checkpoint import conversation
 from foldline.core.checkpoint.page import compose, parse
@@ -39,7 +39,7 @@ def path_of(made) -> list[Said]:
     return [entry for entry in chain(decode(dialect, payloads)).path() if isinstance(entry, Said)]
 
 
-@given(made=any_list, budget=budgets)
+@given(made=any_messages, budget=budgets)
 def test_the_users_words_that_fit_stand_on_the_page_in_order(made, budget):
     entries = path_of(made)
     ledger = collect(entries)
@@ -53,7 +53,7 @@ def test_the_users_words_that_fit_stand_on_the_page_in_order(made, budget):
     assert told(parse(text)) == words
 
 
-@given(made=any_list, budget=budgets, folds=st.integers(2, 6))
+@given(made=any_messages, budget=budgets, folds=st.integers(2, 6))
 def test_many_folds_tell_the_users_words_as_one_does(made, budget, folds):
     entries = path_of(made)
     ledger = Ledger()
@@ -64,7 +64,7 @@ def test_many_folds_tell_the_users_words_as_one_does(made, budget, folds):
     assert ledger.messages == len(entries)
 
 
-@given(made=any_list, budget=budgets)
+@given(made=any_messages, budget=budgets)
 def test_a_gap_says_truly_what_it_leaves_out(made, budget):
     ledger = collect(path_of(made))
     shown = conversation.fill(ledger.items, budget // 4, OFFLINE.count)

@@ -6,17 +6,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.support.logs import (
     DIALECTS,
+    add,
+    add_entry,
     ask_for,
     compact_log,
-    fold_of,
     fold_range,
     logs,
     problems,
-    put,
-    say,
     stored_calls_answered,
+    view_of,
 )
-from tests.support.talk import assistant, long, outline, text_of, user
+from tests.support.talk import assistant, outline, repeat, text_of, user
 
 from foldline.core.cut.edits import is_folded
 from foldline.core.decide.presets import PRESETS
@@ -32,8 +32,8 @@ def _talked(made):
     _, log = made
     assume(stored_calls_answered(log.path()))
     for number in range(3):
-        say(log, user(f"question {number}"))
-        say(log, assistant(long("went on with the page", 150)))
+        add(log, user(f"question {number}"))
+        add(log, assistant(repeat("went on with the page", 150)))
     return log
 
 
@@ -52,12 +52,12 @@ def _kept(items, *, among):
 @given(made=logs(), way=ways, place=places, policy=st.sampled_from([*PRESETS]))
 def test_what_was_not_chosen_is_kept_to_the_byte_and_undo_restores_the_rest(made, way, place, policy):
     log = _talked(made)
-    before = fold_of(log)
+    before = view_of(log)
     outcome = fold_range(log, way, place, policy)
     if not isinstance(outcome, Compacted | Pruned):
-        assert fold_of(log).view() == before.view()
+        assert view_of(log).view() == before.view()
         return
-    after, chosen = fold_of(log), place % len(before.kept)
+    after, chosen = view_of(log), place % len(before.kept)
     assert outcome.receipt.tokens_before == before.tokens
     assert outcome.receipt.tokens_after == after.tokens < before.tokens
     for dialect in DIALECTS:
@@ -79,8 +79,8 @@ def test_what_was_not_chosen_is_kept_to_the_byte_and_undo_restores_the_rest(made
         folded = {entry.id for entry in before.kept if is_folded(after.edits.get(entry.id, ()))}
         others = {entry.id for entry in before.kept} - folded
         assert _kept(after.view(), among=others) == _kept(before.view(), among=others)
-    put(log, Lifted("", None, outcome.id, lifted=True))
-    assert fold_of(log).view() == before.view()
+    add_entry(log, Lifted("", None, outcome.id, lifted=True))
+    assert view_of(log).view() == before.view()
 
 
 def _batch_ends(state, at):
@@ -95,12 +95,12 @@ def test_a_later_fold_takes_a_folded_range_whole_or_leaves_it_as_it_is(made, pla
     log = _talked(made)
     if not isinstance(fold_range(log, "since", place, policy), Pruned):
         return
-    say(log, user("and now?"))
-    say(log, assistant(long("went on with the tests", 50)))
-    before = fold_of(log)
+    add(log, user("and now?"))
+    add(log, assistant(repeat("went on with the tests", 50)))
+    before = view_of(log)
     ranges = [entry.id for entry in before.kept if is_folded(before.edits.get(entry.id, ()))]
     outcome = compact_log(log, ask_for(policy, reason="target", target=target, context=3_000))
-    after = fold_of(log)
+    after = view_of(log)
     for dialect in DIALECTS:
         assert problems(after.view(), dialect) == []
     if isinstance(outcome, Compacted):

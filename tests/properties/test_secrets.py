@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.secrets import DISGUISES, Secret, in_disguise, load, load_disguised, shown
+from tests.support.secrets import DISGUISES, Secret, in_disguise, leaked, load, load_disguised
 
 import foldline
 from foldline.core.decide.presets import PRESETS
@@ -93,7 +93,7 @@ def session_with(held: list[tuple[Secret, str]]) -> list[dict[str, Any]]:
 
 def left_of(held: list[tuple[Secret, str]], said: Any) -> dict[str, str]:
     text = said if isinstance(said, str) else json.dumps(msgspec.to_builtins(said), ensure_ascii=False)
-    return shown([secret for secret, _ in held], text.replace("\\n", "\n"))
+    return leaked([secret for secret, _ in held], text.replace("\\n", "\n"))
 
 
 holding = st.lists(st.tuples(SECRETS, st.sampled_from(list(HOLDERS))), min_size=1, max_size=16)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hypothesis import given
-from tests.support.logs import fold_of, logs
-from tests.support.talk import sent
+from tests.support.logs import logs, view_of
+from tests.support.talk import as_sent
 
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.view import MessageItem, item_tokens
@@ -13,8 +13,8 @@ from foldline.core.view import MessageItem, item_tokens
 @given(logs())
 def test_every_item_takes_what_its_message_counts_with_all_edits_made(made):
     _, log = made
-    for item in fold_of(log).view():
-        counted = message_tokens(sent(item), OFFLINE)
+    for item in view_of(log).view():
+        counted = message_tokens(as_sent(item), OFFLINE)
         if isinstance(item, MessageItem) or item.kind != "unanswered":
             assert item_tokens(item) == counted
         else:
@@ -24,7 +24,7 @@ def test_every_item_takes_what_its_message_counts_with_all_edits_made(made):
 @given(logs())
 def test_no_edit_of_a_boundary_is_lost_by_a_repair(made):
     _, log = made
-    fold = fold_of(log)
+    fold = view_of(log)
     listed = {(edit.entry, edit.part) for found in fold.edits.values() for edit in found}
     shown = {edit.entry: edit for item in fold.view() if isinstance(item, MessageItem) for edit in item.edits}
     for item in fold.view():

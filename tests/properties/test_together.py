@@ -14,8 +14,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.support.live import changed, session_on
-from tests.support.logs import CONSTRAINTS, problems, rendered, steps, stored_calls_answered, write
+from tests.support.live import policy_with, session_on
+from tests.support.logs import CONSTRAINTS, as_messages, problems, rendered, steps, stored_calls_answered
 
 from foldline.core.cut.exclude import excluded, left_of
 from foldline.core.cut.pairing import pair
@@ -105,7 +105,7 @@ class Driver:
 
     def __init__(self, dialect: str, payloads: list[Any], policy: dict[str, Any]) -> None:
         self.dialect, self.payloads = dialect, payloads
-        self.policy = changed(policy.pop("name"), **policy)
+        self.policy = policy_with(policy.pop("name"), **policy)
         self.store = MemoryStore()
         self.n = 0
         self.known: set[str] = set()
@@ -140,16 +140,16 @@ class Driver:
             self.n += 1
             words = "went on with the page of the server " * 25
             talk = [("user", f"question {self.n} mark{1000 + self.n}x"), ("assistant", f"{words}{self.n}")]
-            await self.session.append(*write(self.dialect, talk))
+            await self.session.append(*as_messages(self.dialect, talk))
 
     async def do_mark(self, _: int) -> None:
         self.n += 1
         words = f"the port of number {self.n} is {8000 + self.n}"
         text = f"I say this: <keep>{words}</keep> and more mark{1000 + self.n}x"
-        await self.session.append(*write(self.dialect, [("user", text), ("assistant", "ok")]))
+        await self.session.append(*as_messages(self.dialect, [("user", text), ("assistant", "ok")]))
 
     async def do_rule(self, rule: str) -> None:
-        await self.session.append(*write(self.dialect, [("user", rule), ("assistant", "yes")]))
+        await self.session.append(*as_messages(self.dialect, [("user", rule), ("assistant", "yes")]))
 
     async def do_pin(self, number: int) -> None:
         try:
@@ -188,7 +188,7 @@ class Driver:
         assert self.session.view() == after
 
     async def do_context(self, _: int) -> None:
-        await self.session.append(*write(self.dialect, [("user", "and now?")]))
+        await self.session.append(*as_messages(self.dialect, [("user", "and now?")]))
         try:
             await self.session.context()
         except (CallsOpen, OverflowRemains, FloorExceeded):
@@ -315,7 +315,7 @@ class Driver:
 @given(dialect=st.sampled_from(APIS), script=steps, doing=doing, policy=policies)
 def test_a_session_holds_together_whatever_is_done_to_it(dialect, script, doing, policy):
     script = [step for step in script if step[0] != "same id twice"]
-    payloads = write(dialect, [named(place, *step) for place, step in enumerate(script)])
+    payloads = as_messages(dialect, [named(place, *step) for place, step in enumerate(script)])
 
     async def run() -> None:
         driver = Driver(dialect, payloads, dict(policy))

@@ -8,24 +8,24 @@ import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.dialects.ui_samples import STEP, done, tool, ui
+from tests.dialects.ui_samples import STEP, answered, tool, ui
 from tests.support.log import Log
 from tests.support.logs import (
     CONSTRAINTS,
     DIALECTS,
-    any_list,
+    add,
+    any_messages,
+    as_messages,
     ask_for,
     chain,
     compact_log,
     decode,
-    fold_of,
     logs,
     problems,
     rendered,
-    say,
     steps,
     stored_calls_answered,
-    write,
+    view_of,
 )
 
 from foldline.core.decide.presets import PRESETS
@@ -43,7 +43,7 @@ from foldline.core.view import AddedItem, MessageItem, ViewState, native_items
 def test_a_view_passes_the_strict_validator_of_every_dialect(made):
     _, log = made
     assume(stored_calls_answered(log.path()))
-    items = fold_of(log).view()
+    items = view_of(log).view()
     for dialect in DIALECTS:
         assert problems(items, dialect) == []
 
@@ -58,16 +58,16 @@ def test_a_view_at_any_entry_is_valid(made, data):
         assert problems(ViewState(path[:at], counter=OFFLINE).view(), dialect) == []
 
 
-CALLS = [tool(), done(output="the answer"), tool(state="input-streaming")]
+CALLS = [tool(), answered(output="the answer"), tool(state="input-streaming")]
 
 
-@pytest.mark.parametrize("after", [[], [ui("user", "and now?")], [ui("assistant", done())]])
+@pytest.mark.parametrize("after", [[], [ui("user", "and now?")], [ui("assistant", answered())]])
 @pytest.mark.parametrize("between", [[], [STEP], ["text"]])
 @pytest.mark.parametrize("calls", list(product(CALLS, repeat=2)) + list(product(CALLS[:2], repeat=3)))
 def test_calls_of_one_id_in_a_ui_message_give_a_valid_view(calls, between, after):
     parts = [part for call in calls for part in (call, *between)]
     messages = [ui("user", "go"), ui("assistant", *parts[: len(parts) - len(between)])]
-    items = fold_of(chain(decode("ui-message", [*messages, *after], singly=True))).view()
+    items = view_of(chain(decode("ui-message", [*messages, *after], singly=True))).view()
     for dialect in DIALECTS:
         assert problems(items, dialect) == []
         assert ("the answer" in str(rendered(items, dialect))) == (CALLS[1] in calls)
@@ -79,7 +79,7 @@ def test_every_message_not_yet_answered_is_in_the_view(made):
     path = log.path()
     spoken = [e for e in path if isinstance(e, Said)]
     last = max((i for i, e in enumerate(spoken) if e.message.role == "assistant"), default=-1)
-    shown = {item.entry.id for item in fold_of(log).view() if isinstance(item, MessageItem)}
+    shown = {item.entry.id for item in view_of(log).view() if isinstance(item, MessageItem)}
     for entry in spoken[last + 1 :]:
         if entry.message.role == "user" and not entry.message.results and entry.message.text.strip():
             assert entry.id in shown
@@ -92,7 +92,7 @@ def test_what_a_tool_said_is_never_read_back_as_the_users(written, read, script)
         (kind, f"printed {value}" if kind.endswith(("result", "results", "stored calls")) else value)
         for kind, value in script
     ]
-    items = fold_of(chain(decode(written, write(written, marked), singly=True))).view()
+    items = view_of(chain(decode(written, as_messages(written, marked), singly=True))).view()
     again = decode(read, rendered(items, read)[0])
     assert not any("printed" in words for message in again for words in own(message))
 
@@ -119,7 +119,7 @@ def test_pushing_entries_one_by_one_is_folding_them_at_once(made):
     fold = ViewState(counter=OFFLINE)
     for entry in log.path():
         fold.push(entry)
-    whole = fold_of(log)
+    whole = view_of(log)
     assert fold.view() == whole.view()
     assert fold.tokens == whole.tokens
     assert fold.anchor == whole.anchor
@@ -131,7 +131,7 @@ def test_a_view_needs_no_more_than_the_entries_that_its_boundary_names(made):
     """What a store hands out as active folds to the same view as the whole path."""
     _, log = made
     path = log.path()
-    fold = fold_of(log)
+    fold = view_of(log)
     boundary = fold.boundary
     if boundary is None:
         return
@@ -147,7 +147,7 @@ def test_a_view_needs_no_more_than_the_entries_that_its_boundary_names(made):
 @given(logs())
 def test_kept_messages_are_as_received_but_for_the_listed_edits(made):
     dialect, log = made
-    for item in fold_of(log).view():
+    for item in view_of(log).view():
         if isinstance(item, MessageItem) and not item.edits and item.entry.message.native is not None:
             messages, _ = rendered([item], dialect)
             received = decode_json(whole_escapes(item.entry.message.native.raw))
@@ -176,7 +176,7 @@ def _only_mended(sent, received) -> bool:
 @given(logs())
 def test_tokens_are_what_the_items_add_up_to(made):
     _, log = made
-    fold = fold_of(log)
+    fold = view_of(log)
     assert fold.tokens >= 0
     assert fold.tokens == sum(
         item.tokens
@@ -187,25 +187,25 @@ def test_tokens_are_what_the_items_add_up_to(made):
 
 
 @pytest.mark.parametrize("policy", PRESETS)
-@given(made=any_list, target=st.integers(700, 1500))
+@given(made=any_messages, target=st.integers(700, 1500))
 def test_pins_and_standing_constraints_are_in_every_later_view_word_for_word(policy, made, target):
     dialect, payloads = made
     log = Log()
-    rule = say(log, Message("user", (Text(f"Fix the login page. {CONSTRAINTS[0]}"),)))
-    pinned = say(log, Message("user", (Text("The customer number is 48151623, \nkeep it at hand."),)))
+    rule = add(log, Message("user", (Text(f"Fix the login page. {CONSTRAINTS[0]}"),)))
+    pinned = add(log, Message("user", (Text("The customer number is 48151623, \nkeep it at hand."),)))
     log.append([_pin(log, pinned)], seen=log.leaf)
-    say(log, Message("assistant", (Text("I will keep that in mind."),)))
+    add(log, Message("assistant", (Text("I will keep that in mind."),)))
     chain(decode(dialect, payloads), log)
-    say(log, Message("user", (Text("go on"),)))
+    add(log, Message("user", (Text("go on"),)))
     for _ in range(3):
         outcome = compact_log(log, ask_for(policy, reason="target", target=target, context=3_000))
         assume(not isinstance(outcome, Exception))
-        text = "\n".join(message.text for message, _ in native_items(fold_of(log).view()))
+        text = "\n".join(message.text for message, _ in native_items(view_of(log).view()))
         assert CONSTRAINTS[0] in text
         assert "The customer number is 48151623, \nkeep it at hand." in text
         for i in range(8):
-            say(log, Message("assistant", (Text(f"step {i} " + "went on with the page " * 30),)))
-            say(log, Message("user", (Text("next"),)))
+            add(log, Message("assistant", (Text(f"step {i} " + "went on with the page " * 30),)))
+            add(log, Message("user", (Text("next"),)))
     assert rule.id != pinned.id
 
 
@@ -215,13 +215,13 @@ def _pin(log, entry):
     return chained(Pinned("", None, entry.id, on=True, text=entry.message.text), log.leaf)
 
 
-@given(made=any_list, rounds=st.integers(2, 4))
+@given(made=any_messages, rounds=st.integers(2, 4))
 def test_a_later_compaction_folds_from_what_the_one_before_kept(made, rounds):
     dialect, payloads = made
     log = chain(decode(dialect, payloads))
     folded_before: set[str] = set()
     for _ in range(rounds):
-        fold = fold_of(log)
+        fold = view_of(log)
         outcome = compact_log(log, ask_for(reason="target", target=max(fold.tokens * 3 // 4, 300)))
         if isinstance(outcome, Compacted):
             path = log.path()
@@ -234,5 +234,5 @@ def test_a_later_compaction_folds_from_what_the_one_before_kept(made, rounds):
             old = msgspec.convert(fold.boundary.ledger, Ledger) if fold.boundary else Ledger()
             new = msgspec.convert(outcome.ledger, Ledger)
             assert new.messages >= old.messages
-        say(log, Message("assistant", (Text("went on " * 60),)))
-        say(log, Message("user", (Text("and now?"),)))
+        add(log, Message("assistant", (Text("went on " * 60),)))
+        add(log, Message("user", (Text("and now?"),)))

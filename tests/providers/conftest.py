@@ -12,12 +12,12 @@ from foldline.providers import Call
 from foldline.providers.base import Delta, Reply
 
 KEY = "sk-test-9f8e7d6c5b4a39281706f5e4d3c2b1a0"
-NAMES = {
+MODELS = {
     "openai-chat": "openai:gpt-5.2",
     "openai-responses": "openai-responses:gpt-5.2",
     "anthropic": "anthropic:claude-sonnet-4-6",
 }
-ASK = Call(messages=[{"role": "user", "content": "Read src/a.py"}], max_tokens=500, timeout=120)
+CALL = Call(messages=[{"role": "user", "content": "Read src/a.py"}], max_tokens=500, timeout=120)
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
 
 
-@pytest.fixture(params=list(NAMES))
+@pytest.fixture(params=list(MODELS))
 def dialect(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -42,14 +42,14 @@ async def serve() -> AsyncIterator[Callable[..., Any]]:
             dialect: str, *answers: Answer, name: str | None = None, **more: Any
         ) -> tuple[Any, Server]:
             server = await stack.enter_async_context(raw_server(*answers))
-            provider = providers.get(name or NAMES[dialect], base_url=server.url, dialect=dialect, **more)
+            provider = providers.get(name or MODELS[dialect], base_url=server.url, dialect=dialect, **more)
             stack.push_async_callback(provider.close)
             return provider, server
 
         yield start
 
 
-async def taken(stream: AsyncIterator[Delta | Reply]) -> tuple[list[Delta], Reply]:
+async def collect(stream: AsyncIterator[Delta | Reply]) -> tuple[list[Delta], Reply]:
     pieces = [piece async for piece in stream]
     deltas, replies = [p for p in pieces if isinstance(p, Delta)], [p for p in pieces if isinstance(p, Reply)]
     assert pieces[-1] is replies[-1]

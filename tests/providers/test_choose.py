@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.providers.conftest import ASK
+from tests.providers.conftest import CALL
 from tests.support.rawhttp import json_answer, raw_server
 from tests.support.replies import WHOLE
 
@@ -59,7 +59,7 @@ async def test_what_openai_knows_the_user_by_goes_to_no_other_server(monkeypatch
     monkeypatch.setenv("OPENAI_PROJECT_ID", "project-of-mine")
     async with raw_server(json_answer(WHOLE["openai-chat"])) as server:
         provider = providers.get(f"openai-compatible:mine@{server.url}")
-        await provider.complete(ASK)
+        await provider.complete(CALL)
         await provider.close()
     assert "of-mine" not in str(server.requests[0].headers)
 
@@ -75,14 +75,14 @@ async def test_the_keys_of_openai_and_anthropic_go_to_no_server_that_a_name_hold
     dialect = "anthropic" if name.startswith("anthropic") else "openai-chat"
     async with raw_server(json_answer(WHOLE[dialect])) as server:
         provider = providers.get(f"{name}@{server.url}")
-        reply = await provider.complete(ASK)
+        reply = await provider.complete(CALL)
         await provider.close()
         assert reply.text == "I read it."
         assert "sk-test" not in str(server.requests[0].headers)
         assert server.body["model"] == "mine"
         monkeypatch.setenv(f"{name.split(':')[0].upper().replace('-', '_')}_API_KEY", "key-of-mine")
         provider = providers.get(f"{name}@{server.url}")
-        await provider.complete(ASK)
+        await provider.complete(CALL)
         await provider.close()
         assert "key-of-mine" in str(server.requests[1].headers)
 
@@ -95,7 +95,7 @@ async def test_headers_of_the_environment_go_to_no_server_that_a_name_holds(name
     dialect = "anthropic" if name.startswith("anthropic") else "openai-chat"
     async with raw_server(json_answer(WHOLE[dialect])) as server:
         provider = providers.get(f"{name}@{server.url}", api_key=" mine\n")
-        await provider.complete(ASK)
+        await provider.complete(CALL)
         await provider.close()
     assert server.requests[0].headers["authorization"] == "Bearer mine"
     assert "secret" not in str(server.requests[0].headers)
@@ -104,7 +104,7 @@ async def test_headers_of_the_environment_go_to_no_server_that_a_name_holds(name
 async def test_a_key_with_an_invalid_character_is_refused(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk\u2013dash")
     with pytest.raises(ProviderError, match="OPENAI_API_KEY contains a character") as caught:
-        await providers.get("openai:gpt-5.2").complete(ASK)
+        await providers.get("openai:gpt-5.2").complete(CALL)
     assert caught.value.kind == "auth"
 
 
@@ -122,7 +122,7 @@ async def test_anthropics_other_variable_is_read_too(monkeypatch):
     assert providers.missing("anthropic:claude-sonnet-4-6") is None
     async with raw_server(json_answer(WHOLE["anthropic"])) as server:
         provider = providers.get("anthropic:claude-sonnet-4-6", base_url=server.url)
-        await provider.complete(ASK)
+        await provider.complete(CALL)
         await provider.close()
     assert server.requests[0].headers["authorization"] == "Bearer token-of-mine"
 
@@ -142,10 +142,10 @@ async def test_offline_refuses_every_call_for_good():
     assert provider.name == "offline"
     assert providers.missing("offline")
     with pytest.raises(ProviderError) as caught:
-        await provider.complete(ASK)
+        await provider.complete(CALL)
     assert not caught.value.transient
     with pytest.raises(ProviderError):
-        await anext(aiter(provider.stream(ASK)))
+        await anext(aiter(provider.stream(CALL)))
     await provider.close()
 
 

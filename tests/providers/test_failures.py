@@ -14,7 +14,7 @@ from time import time
 
 import msgspec
 import pytest
-from tests.providers.conftest import ASK, KEY, NAMES, taken
+from tests.providers.conftest import CALL, KEY, MODELS, collect
 from tests.support.rawhttp import RESET, STALL, json_answer, sse_answer, text_answer
 from tests.support.replies import EVENTS, WHOLE
 
@@ -50,9 +50,9 @@ STATUSES = {
 async def test_a_status_says_the_kind_and_the_sdk_does_not_try_again(dialect, serve):
     answers = [json_answer(said("It did not work."), status) for status in STATUSES for _ in range(2)]
     provider, server = await serve(dialect, *answers)
-    name = NAMES[dialect]
+    name = MODELS[dialect]
     for status, kind in STATUSES.items():
-        error = await failure(provider.complete(ASK))
+        error = await failure(provider.complete(CALL))
         assert (error.kind, error.status, error.text, error.provider) == (
             kind,
             status,
@@ -60,7 +60,7 @@ async def test_a_status_says_the_kind_and_the_sdk_does_not_try_again(dialect, se
             name,
         )
         assert str(error) == f"{name}: {kind} ({status}): It did not work."
-        error = await failure(taken(provider.stream(ASK)))
+        error = await failure(collect(provider.stream(CALL)))
         assert (error.kind, error.status) == (kind, status)
     assert len(server.requests) == 2 * len(STATUSES)
 
@@ -80,27 +80,27 @@ async def test_a_status_says_the_kind_and_the_sdk_does_not_try_again(dialect, se
 )
 async def test_an_overflow_is_known_with_its_sizes(dialect, serve, text, status, overflow):
     provider, _ = await serve(dialect, json_answer(said(text), status))
-    for asked in (provider.complete(ASK), taken(provider.stream(ASK))):
+    for asked in (provider.complete(CALL), collect(provider.stream(CALL))):
         error = await failure(asked)
         assert (error.kind, error.overflow, error.transient) == ("overflow", overflow, False)
 
 
 async def test_a_bare_400_is_an_overflow(dialect, serve):
     provider, _ = await serve(dialect, text_answer("", 400))
-    assert (await failure(provider.complete(ASK))).kind == "overflow"
+    assert (await failure(provider.complete(CALL))).kind == "overflow"
 
 
 async def test_an_account_that_is_spent_is_not_asked_again(dialect, serve):
     spent = {"error": {"type": "insufficient_quota", "message": "You exceeded your current quota."}}
     provider, _ = await serve(dialect, json_answer(spent, 429))
-    error = await failure(provider.complete(ASK))
+    error = await failure(provider.complete(CALL))
     assert (error.kind, error.transient) == ("auth", False)
 
 
 async def test_an_account_without_credit_at_anthropic_is_not_asked_again(serve):
     text = "Your credit balance is too low to access the Anthropic API."
     provider, _ = await serve("anthropic", json_answer(said(text), 400))
-    assert (await failure(provider.complete(ASK))).kind == "auth"
+    assert (await failure(provider.complete(CALL))).kind == "auth"
 
 
 async def test_what_an_error_repeats_of_the_request_decides_nothing(serve):
@@ -108,14 +108,14 @@ async def test_what_an_error_repeats_of_the_request_decides_nothing(serve):
     failed = {**WHOLE["openai-responses"], "status": "failed", "output": []}
     failed |= {"instructions": "When the prompt is too long, fold.", "error": {"code": "server_error"}}
     provider, _ = await serve("openai-responses", json_answer({"detail": [echo]}, 422), json_answer(failed))
-    assert (await failure(provider.complete(ASK))).kind == "bad_request"
-    assert (await failure(provider.complete(ASK))).kind == "server"
+    assert (await failure(provider.complete(CALL))).kind == "bad_request"
+    assert (await failure(provider.complete(CALL))).kind == "server"
 
 
 async def test_an_error_in_a_list_is_read(serve):
     text = "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."
     provider, _ = await serve("openai-chat", json_answer([{"error": {"code": 400, "message": text}}], 400))
-    error = await failure(provider.complete(ASK))
+    error = await failure(provider.complete(CALL))
     assert (error.overflow, error.text) == (Overflow(limit=1_048_576, asked=1_200_000), text)
 
 
@@ -125,7 +125,7 @@ async def test_an_error_in_a_list_is_read(serve):
 )
 async def test_retry_after_is_read(dialect, serve, headers, seconds):
     provider, _ = await serve(dialect, json_answer(said("Slow down.", "rate_limit_error"), 429, headers))
-    assert (await failure(provider.complete(ASK))).retry_after == seconds
+    assert (await failure(provider.complete(CALL))).retry_after == seconds
 
 
 def test_retry_after_may_be_a_date_and_is_never_nonsense():
@@ -144,7 +144,7 @@ async def test_a_reply_that_is_none_is_malformed(dialect, serve):
     answers = [text_answer(body, 200, {"content-type": kind}) for body in BODIES for kind in types]
     provider, server = await serve(dialect, *answers)
     for _ in answers:
-        assert (await failure(provider.complete(ASK))).kind == "malformed"
+        assert (await failure(provider.complete(CALL))).kind == "malformed"
     assert len(server.requests) == len(answers)
 
 
@@ -156,15 +156,15 @@ async def test_a_web_page_in_place_of_a_reply_is_told_with_a_remedy(dialect, ser
     provider, _ = await serve(
         dialect, text_answer(PAGE, status, {"content-type": "text/html; charset=utf-8"})
     )
-    for ask in (provider.complete, lambda asked: taken(provider.stream(asked))):
-        error = await failure(ask(ASK))
+    for ask in (provider.complete, lambda asked: collect(provider.stream(asked))):
+        error = await failure(ask(CALL))
         assert error.kind == "bad_request"  # another try gets the same page
         assert error.text == "this address answers with a web page: does the base URL end in /v1?"
 
 
 async def test_a_404_that_says_nothing_names_the_base_url(dialect, serve):
     provider, _ = await serve(dialect, text_answer("", 404))
-    error = await failure(provider.complete(ASK))
+    error = await failure(provider.complete(CALL))
     assert (error.kind, error.status) == ("bad_request", 404)
     assert error.text == "nothing is at this address: does the base URL end in /v1?"
 
@@ -173,14 +173,14 @@ async def test_a_reply_without_what_it_must_hold_is_malformed(dialect, serve):
     provider, _ = await serve(
         dialect, json_answer({"type": "message", "object": "chat.completion", "choices": [], "content": 5})
     )
-    assert (await failure(provider.complete(ASK))).kind == "malformed"
+    assert (await failure(provider.complete(CALL))).kind == "malformed"
 
 
 async def test_an_error_with_status_200_is_an_error(serve):
     provider, _ = await serve(
         "openai-chat", json_answer({"error": {"code": 502, "message": "Upstream died."}})
     )
-    error = await failure(provider.complete(ASK))
+    error = await failure(provider.complete(CALL))
     assert (error.kind, error.text) == ("server", "Upstream died.")
 
 
@@ -190,7 +190,7 @@ async def test_a_failed_response_is_an_error(serve):
     provider, _ = await serve(
         "openai-responses", json_answer(failed), sse_answer([{"type": "response.failed", "response": failed}])
     )
-    for asked in (provider.complete(ASK), taken(provider.stream(ASK))):
+    for asked in (provider.complete(CALL), collect(provider.stream(CALL))):
         error = await failure(asked)
         assert (error.kind, error.text) == ("rate", "Slow down.")
 
@@ -199,7 +199,7 @@ async def test_a_cancelled_response_is_no_transient_error(serve):
     provider, _ = await serve(
         "openai-responses", json_answer({**WHOLE["openai-responses"], "status": "cancelled"})
     )
-    assert (await failure(provider.complete(ASK))).kind == "cancelled"
+    assert (await failure(provider.complete(CALL))).kind == "cancelled"
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ async def test_a_cancelled_response_is_no_transient_error(serve):
 async def test_an_error_in_the_middle_of_a_stream(dialect, serve, kind, expected):
     events = [*EVENTS[dialect][:3], said("Not now.", kind)]
     provider, _ = await serve(dialect, sse_answer(events))
-    error = await failure(taken(provider.stream(ASK)))
+    error = await failure(collect(provider.stream(CALL)))
     assert (error.kind, error.text) == (expected, "Not now.")
 
 
@@ -222,27 +222,27 @@ async def test_an_overflow_in_the_middle_of_a_stream(dialect, serve):
     provider, _ = await serve(
         dialect, sse_answer([EVENTS[dialect][0], said("prompt is too long: 9000 tokens > 8192")])
     )
-    error = await failure(taken(provider.stream(ASK)))
+    error = await failure(collect(provider.stream(CALL)))
     assert (error.kind, error.overflow) == ("overflow", Overflow(limit=8_192, asked=9_000))
 
 
 async def test_half_a_stream_is_no_reply(dialect, serve):
     for tail in ((), (RESET,)):
         provider, _ = await serve(dialect, sse_answer(EVENTS[dialect][:4], *tail))
-        assert (await failure(taken(provider.stream(ASK)))).kind == "connection"
+        assert (await failure(collect(provider.stream(CALL)))).kind == "connection"
 
 
 async def test_an_event_that_is_no_json_is_malformed(dialect, serve):
     broken = b'event: content_block_delta\ndata: {"type": "content_\n\n'
     answer = [*sse_answer(EVENTS[dialect][:2]), broken]
     provider, _ = await serve(dialect, answer)
-    assert (await failure(taken(provider.stream(ASK)))).kind == "malformed"
+    assert (await failure(collect(provider.stream(CALL)))).kind == "malformed"
 
 
 async def test_an_event_without_what_it_should_hold_is_malformed(serve):
     events = [EVENTS["anthropic"][0], {"type": "content_block_start", "index": 0}]
     provider, _ = await serve("anthropic", sse_answer(events))
-    assert (await failure(taken(provider.stream(ASK)))).kind == "malformed"
+    assert (await failure(collect(provider.stream(CALL)))).kind == "malformed"
 
 
 @pytest.mark.parametrize("piece", [None, "[" * 100_000])
@@ -252,7 +252,7 @@ async def test_events_that_fit_no_reply_are_malformed(serve, piece):
         if event.get("delta", {}).get("type") == "input_json_delta":
             event["delta"]["partial_json"] = piece
     provider, _ = await serve("anthropic", sse_answer(events))
-    assert (await failure(taken(provider.stream(ASK)))).kind == "malformed"
+    assert (await failure(collect(provider.stream(CALL)))).kind == "malformed"
 
 
 async def test_a_call_whose_arguments_do_not_parse_is_malformed(serve):
@@ -262,29 +262,29 @@ async def test_a_call_whose_arguments_do_not_parse_is_malformed(serve):
         if e.get("delta", {}).get("partial_json") != EVENTS["anthropic"][13]["delta"]["partial_json"]
     ]
     provider, _ = await serve("anthropic", sse_answer(events))
-    assert (await failure(taken(provider.stream(ASK)))).kind == "malformed"
+    assert (await failure(collect(provider.stream(CALL)))).kind == "malformed"
 
 
 async def test_a_reset_connection(dialect, serve):
     provider, server = await serve(dialect, [RESET])
-    assert (await failure(provider.complete(ASK))).kind == "connection"
-    assert (await failure(taken(provider.stream(ASK)))).kind == "connection"
+    assert (await failure(provider.complete(CALL))).kind == "connection"
+    assert (await failure(collect(provider.stream(CALL)))).kind == "connection"
     assert len(server.requests) == 2
 
 
 async def test_nobody_listens(dialect, serve):
-    provider = providers.get(NAMES[dialect], base_url="http://127.0.0.1:9/v1", dialect=dialect)
-    assert (await failure(provider.complete(ASK))).kind == "connection"
+    provider = providers.get(MODELS[dialect], base_url="http://127.0.0.1:9/v1", dialect=dialect)
+    assert (await failure(provider.complete(CALL))).kind == "connection"
     await provider.close()
 
 
 async def test_a_stall_ends_in_a_time_out_and_closes_the_connection(dialect, serve):
-    soon = msgspec.structs.replace(ASK, timeout=0.2)
+    soon = msgspec.structs.replace(CALL, timeout=0.2)
     provider, server = await serve(
         dialect, json_answer(WHOLE[dialect]), [STALL], sse_answer(EVENTS[dialect][:3], STALL)
     )
-    await provider.complete(ASK)  # the SDK is read by now: that is no part of what is waited for
-    for ask in (provider.complete, lambda asked: taken(provider.stream(asked))):
+    await provider.complete(CALL)  # the SDK is read by now: that is no part of what is waited for
+    for ask in (provider.complete, lambda asked: collect(provider.stream(asked))):
         server.came.clear()
         server.left.clear()
         while not server.came.is_set():  # a busy machine may need the time to send the request
@@ -294,7 +294,7 @@ async def test_a_stall_ends_in_a_time_out_and_closes_the_connection(dialect, ser
 
 async def test_cancelling_closes_the_connection(dialect, serve):
     provider, server = await serve(dialect, [STALL], sse_answer(EVENTS[dialect][:5], STALL))
-    for asked in (provider.complete(ASK), taken(provider.stream(ASK))):
+    for asked in (provider.complete(CALL), collect(provider.stream(CALL))):
         server.left.clear()
         server.came.clear()
         task = asyncio.create_task(asked)
@@ -307,7 +307,7 @@ async def test_cancelling_closes_the_connection(dialect, serve):
 
 async def test_leaving_a_stream_early_closes_the_connection(dialect, serve):
     provider, server = await serve(dialect, sse_answer(EVENTS[dialect][:5], STALL))
-    stream = provider.stream(ASK)
+    stream = provider.stream(CALL)
     assert (await anext(stream)).text
     await stream.aclose()
     await asyncio.wait_for(server.left.wait(), 60)
@@ -320,26 +320,26 @@ async def test_no_room_for_a_reply_is_an_overflow(serve):
         {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": ""}}
     ]
     provider, _ = await serve("openai-chat", json_answer(starved), info=ModelInfo("m", Window(context=8_192)))
-    error = await failure(provider.complete(ASK))
+    error = await failure(provider.complete(CALL))
     assert (error.kind, error.overflow) == ("overflow", Overflow(limit=8_192, asked=8_190))
 
 
 async def test_a_reason_that_names_an_overflow_is_one_where_nothing_was_said(serve):
     bare = {**WHOLE["anthropic"], "content": [], "stop_reason": "model_context_window_exceeded"}
     provider, _ = await serve("anthropic", json_answer(bare))
-    assert (await failure(provider.complete(ASK))).kind == "overflow"
+    assert (await failure(provider.complete(CALL))).kind == "overflow"
 
 
 async def test_a_reply_above_a_known_window_is_kept_and_marked(dialect, serve):
     provider, _ = await serve(dialect, json_answer(WHOLE[dialect]), info=ModelInfo("m", Window(context=100)))
-    reply = await provider.complete(ASK)
+    reply = await provider.complete(CALL)
     assert (reply.text, reply.overflow) == ("I read it.", Overflow(limit=100, asked=120))
 
 
 async def test_a_window_that_is_only_assumed_marks_nothing(serve):
     big = {**WHOLE["openai-chat"], "usage": {"prompt_tokens": 900_000, "completion_tokens": 5}}
     provider, _ = await serve("openai-chat", json_answer(big), name="openai:unheard-of-model")
-    assert (await provider.complete(ASK)).overflow is None
+    assert (await provider.complete(CALL)).overflow is None
 
 
 async def test_the_key_is_in_no_error_no_log_and_no_repr(dialect, serve, caplog):
@@ -351,8 +351,8 @@ async def test_the_key_is_in_no_error_no_log_and_no_repr(dialect, serve, caplog)
         dialect, json_answer(echo, 401), text_answer(f"not JSON: {KEY}"), sse_answer([echo])
     )
     shown = [repr(provider), str(vars(provider))]
-    for asked in (provider.complete, provider.complete, lambda call: taken(provider.stream(call))):
-        error = await failure(asked(ASK))
+    for asked in (provider.complete, provider.complete, lambda call: collect(provider.stream(call))):
+        error = await failure(asked(CALL))
         shown += [*traceback.format_exception(error), repr(error), repr(vars(error))]
     shown += [repr(provider), repr(providers.Retrying(provider)), caplog.text, *map(repr, caplog.records)]
     assert any(KEY in str(request.headers) for request in server.requests)
@@ -364,7 +364,7 @@ async def test_the_key_is_in_no_error_no_log_and_no_repr(dialect, serve, caplog)
 async def test_a_key_given_by_hand_is_as_secret(serve):
     hand = "hand-written-key-0123456789"
     provider, server = await serve("anthropic", json_answer(said(f"no such key {hand}"), 401), api_key=hand)
-    error = await failure(provider.complete(ASK))
+    error = await failure(provider.complete(CALL))
     assert hand in str(server.requests[0].headers)
     assert KEY not in str(server.requests[0].headers)
     assert hand not in f"{error!r} {error.text} {vars(provider)}"
@@ -374,9 +374,9 @@ async def test_a_key_that_was_changed_meanwhile_is_as_secret(serve, monkeypatch)
     provider, _ = await serve(
         "openai-chat", json_answer(WHOLE["openai-chat"]), json_answer(said(f"no such key {KEY}"), 401)
     )
-    await provider.complete(ASK)
+    await provider.complete(CALL)
     monkeypatch.setenv("OPENAI_API_KEY", "another")
-    assert KEY not in (await failure(provider.complete(ASK))).text
+    assert KEY not in (await failure(provider.complete(CALL))).text
 
 
 async def test_without_a_key_the_error_says_which_variable(monkeypatch):
@@ -385,7 +385,7 @@ async def test_without_a_key_the_error_says_which_variable(monkeypatch):
         ("anthropic:claude-sonnet-4-6", "ANTHROPIC_API_KEY"),
     ):
         monkeypatch.delenv(variable)
-        error = await failure(providers.get(name).complete(ASK))
+        error = await failure(providers.get(name).complete(CALL))
         assert error.kind == "auth"
         assert variable in error.text
 
@@ -397,8 +397,8 @@ async def test_without_a_key_the_error_says_which_variable(monkeypatch):
 async def test_a_proxy_that_cannot_be_used_is_named_by_its_variable(dialect, monkeypatch, variable, url):
     monkeypatch.setitem(sys.modules, "socksio", None)
     monkeypatch.setenv(variable, url)
-    provider = providers.get(NAMES[dialect], base_url="http://127.0.0.1:9/v1", dialect=dialect)
-    for asked in (provider.complete(ASK), taken(provider.stream(ASK))):
+    provider = providers.get(MODELS[dialect], base_url="http://127.0.0.1:9/v1", dialect=dialect)
+    for asked in (provider.complete(CALL), collect(provider.stream(CALL))):
         error = await failure(asked)
         assert error.kind == "bad_request"
         assert variable in error.text
@@ -425,7 +425,7 @@ def test_an_sdk_that_is_not_installed_is_named_with_the_extra():
 async def test_half_a_character_is_sent_as_the_replacement_character(dialect, serve):
     provider, server = await serve(dialect, json_answer(WHOLE[dialect]))
     call = msgspec.structs.replace(
-        ASK, messages=[{"role": "user", "content": "half \ud83d, whole \ud83d\ude00"}]
+        CALL, messages=[{"role": "user", "content": "half \ud83d, whole \ud83d\ude00"}]
     )
     await provider.complete(call)
     (sent,) = server.requests

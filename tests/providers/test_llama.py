@@ -6,7 +6,7 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
-from tests.providers.conftest import taken
+from tests.providers.conftest import collect
 from tests.support.llama import WINDOW
 
 from foldline import providers
@@ -55,7 +55,7 @@ async def smol(llama, dialect):
 
 async def test_a_reply_comes_whole_and_in_pieces_with_its_usage(smol):
     whole = await smol.complete(HELLO)
-    deltas, streamed = await taken(smol.stream(HELLO))
+    deltas, streamed = await collect(smol.stream(HELLO))
     for reply in (whole, streamed):
         assert reply.text
         assert reply.usage is not None
@@ -69,7 +69,7 @@ async def test_a_reply_comes_whole_and_in_pieces_with_its_usage(smol):
 
 
 async def test_a_prompt_that_is_too_long_is_an_overflow_that_teaches_the_window(smol):
-    for asked in (smol.complete(LONG), taken(smol.stream(LONG))):
+    for asked in (smol.complete(LONG), collect(smol.stream(LONG))):
         with pytest.raises(ProviderError) as caught:
             await asked
         error = caught.value

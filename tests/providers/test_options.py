@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.providers.conftest import ASK, taken
+from tests.providers.conftest import CALL, collect
 from tests.support.rawhttp import json_answer, sse_answer
 from tests.support.replies import EVENTS, WHOLE
 
@@ -15,8 +15,8 @@ def refusal(text: str):
     return json_answer({"type": "error", "error": {"type": "invalid_request_error", "message": text}}, 400)
 
 
-OFF = msgspec.structs.replace(ASK, thinking=False)
-ON = msgspec.structs.replace(ASK, thinking=True)
+OFF = msgspec.structs.replace(CALL, thinking=False)
+ON = msgspec.structs.replace(CALL, thinking=True)
 
 
 async def test_thinking_is_switched_off_and_on(dialect, serve):
@@ -25,7 +25,7 @@ async def test_thinking_is_switched_off_and_on(dialect, serve):
     off = server.body
     await provider.complete(ON)
     on = server.body
-    await provider.complete(ASK)
+    await provider.complete(CALL)
     if dialect == "anthropic":
         assert (off["thinking"], on["thinking"]["type"]) == ({"type": "disabled"}, "adaptive")
         assert "thinking" not in server.body
@@ -81,7 +81,7 @@ async def test_anthropic_models_are_asked_to_think_in_the_way_they_know(serve):
 async def test_a_server_without_usage_in_streams_still_streams(serve):
     refused = refusal("Unrecognized request argument supplied: stream_options")
     provider, server = await serve("openai-chat", refused, sse_answer(EVENTS["openai-chat"]))
-    _, reply = await taken(provider.stream(ASK))
+    _, reply = await collect(provider.stream(CALL))
     assert reply.text == "I read it."
     assert ["stream_options" in r.body for r in server.requests] == [True, False]
 
@@ -89,7 +89,7 @@ async def test_a_server_without_usage_in_streams_still_streams(serve):
 async def test_a_model_that_wants_the_new_name_of_the_limit_gets_it(serve):
     text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     provider, server = await serve("openai-chat", refusal(text), json_answer(WHOLE["openai-chat"]))
-    await provider.complete(ASK)
+    await provider.complete(CALL)
     assert server.body["max_completion_tokens"] == 500
     assert "max_tokens" not in server.body
 
@@ -125,5 +125,5 @@ async def test_a_server_that_refuses_everything_is_not_asked_for_ever(dialect, s
     words = "Unsupported: max_tokens, thinking, reasoning, include, stream_options, chat_template_kwargs"
     provider, server = await serve(dialect, refusal(words))
     with pytest.raises(ProviderError):
-        await taken(provider.stream(OFF))
+        await collect(provider.stream(OFF))
     assert len(server.requests) <= 4

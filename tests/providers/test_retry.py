@@ -8,7 +8,7 @@ import sys
 
 import msgspec
 import pytest
-from tests.providers.conftest import ASK, NAMES, taken
+from tests.providers.conftest import CALL, MODELS, collect
 from tests.support.rawhttp import RESET, STALL, json_answer, sse_answer, text_answer
 from tests.support.replies import EVENTS, WHOLE
 
@@ -28,7 +28,7 @@ def refusal(status: int, text: str = "It did not work.", headers: dict | None = 
 async def test_what_passes_is_asked_again_until_it_works(dialect, serve):
     failures = [refusal(500), refusal(529), refusal(429), text_answer("{", 200), [RESET]]
     provider, server = await serve(dialect, *failures, json_answer(WHOLE[dialect]))
-    reply = await Retrying(provider, QUICK).complete(ASK)
+    reply = await Retrying(provider, QUICK).complete(CALL)
     assert reply.text == "I read it."
     assert len(server.requests) == 6
 
@@ -36,7 +36,7 @@ async def test_what_passes_is_asked_again_until_it_works(dialect, serve):
 async def test_it_ends(dialect, serve):
     provider, server = await serve(dialect, refusal(503))
     patient = Retrying(provider, msgspec.structs.replace(QUICK, attempts=3))
-    for asked in (patient.complete(ASK), taken(patient.stream(ASK))):
+    for asked in (patient.complete(CALL), collect(patient.stream(CALL))):
         server.requests.clear()
         with pytest.raises(ProviderError) as caught:
             await asked
@@ -58,7 +58,7 @@ async def test_what_never_passes_is_asked_once(dialect, serve, status, text, kin
     answer = refusal(status, text) if text else text_answer("", status)
     provider, server = await serve(dialect, answer)
     patient = Retrying(provider, QUICK)
-    for asked in (patient.complete(ASK), taken(patient.stream(ASK))):
+    for asked in (patient.complete(CALL), collect(patient.stream(CALL))):
         server.requests.clear()
         with pytest.raises(ProviderError) as caught:
             await asked
@@ -78,7 +78,7 @@ async def test_the_wait_is_the_one_that_the_server_asks_for(serve, monkeypatch):
         "anthropic", refusal(429, headers={"retry-after": "20"}), json_answer(WHOLE["anthropic"])
     )
     monkeypatch.setattr(asyncio, "sleep", noted)
-    await Retrying(provider, Patience()).complete(ASK)
+    await Retrying(provider, Patience()).complete(CALL)
     assert [20 <= seconds <= 21 for seconds in slept if seconds > 1] == [True]
 
 
@@ -88,8 +88,8 @@ async def test_the_wait_is_the_one_that_the_server_asks_for(serve, monkeypatch):
 )
 async def test_a_wait_that_is_too_long_ends_the_asking(dialect, serve, asked, patience, limit):
     provider, server = await serve(dialect, refusal(429, headers={"retry-after": str(asked)}))
-    patient, call = Retrying(provider, patience), msgspec.structs.replace(ASK, timeout=limit)
-    for ask in (patient.complete, lambda call: taken(patient.stream(call))):
+    patient, call = Retrying(provider, patience), msgspec.structs.replace(CALL, timeout=limit)
+    for ask in (patient.complete, lambda call: collect(patient.stream(call))):
         server.requests.clear()
         with pytest.raises(ProviderError, match=f"try again in {asked:,} s") as caught:
             await ask(call)
@@ -100,7 +100,7 @@ async def test_a_wait_that_is_too_long_ends_the_asking(dialect, serve, asked, pa
 async def test_a_stream_that_breaks_begins_anew_and_says_so(dialect, serve):
     broken = sse_answer(EVENTS[dialect][:5], RESET)
     provider, _ = await serve(dialect, refusal(500), broken, sse_answer(EVENTS[dialect]))
-    deltas, reply = await taken(Retrying(provider, QUICK).stream(ASK))
+    deltas, reply = await collect(Retrying(provider, QUICK).stream(CALL))
     kinds = [delta.kind for delta in deltas]
     assert kinds.count("restart") == 1
     first = deltas[0]
@@ -114,7 +114,7 @@ async def test_a_stream_that_breaks_begins_anew_and_says_so(dialect, serve):
 
 async def test_the_last_failure_is_raised_and_not_waited_out(dialect, serve):
     provider, _ = await serve(dialect, refusal(503))
-    stream = Retrying(provider, msgspec.structs.replace(QUICK, attempts=3)).stream(ASK)
+    stream = Retrying(provider, msgspec.structs.replace(QUICK, attempts=3)).stream(CALL)
     assert [(await anext(stream)).kind, (await anext(stream)).kind] == ["wait", "wait"]
     with pytest.raises(ProviderError):
         await anext(stream)
@@ -122,7 +122,7 @@ async def test_the_last_failure_is_raised_and_not_waited_out(dialect, serve):
 
 async def test_leaving_a_stream_early_closes_the_connection_and_asks_no_more(dialect, serve):
     provider, server = await serve(dialect, sse_answer(EVENTS[dialect][:5], STALL))
-    stream = Retrying(provider, QUICK).stream(ASK)
+    stream = Retrying(provider, QUICK).stream(CALL)
     await anext(stream)
     await stream.aclose()
     await asyncio.wait_for(server.left.wait(), 60)
@@ -153,8 +153,8 @@ async def test_an_address_without_a_server_is_tried_a_few_times_only(
         return resolve(name, *arguments, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    provider = providers.get(NAMES[dialect], base_url=f"http://{host}:{silent_port}/v1", dialect=dialect)
-    stream = Retrying(provider, QUICK).stream(ASK)
+    provider = providers.get(MODELS[dialect], base_url=f"http://{host}:{silent_port}/v1", dialect=dialect)
+    stream = Retrying(provider, QUICK).stream(CALL)
     waits = [await anext(stream), await anext(stream)]
     assert [(delta.kind, delta.index) for delta in waits] == [("wait", 1), ("wait", 2)]
     assert all(delta.text.startswith(f"connection: {error}") for delta in waits)
@@ -162,7 +162,7 @@ async def test_an_address_without_a_server_is_tried_a_few_times_only(
         await anext(stream)
     once = msgspec.structs.replace(QUICK, refused=1, first=60, longest=60)
     with pytest.raises(ProviderError, match=error):
-        await asyncio.wait_for(Retrying(provider, once).complete(ASK), 30)
+        await asyncio.wait_for(Retrying(provider, once).complete(CALL), 30)
     await provider.close()
 
 
@@ -179,7 +179,7 @@ def test_an_address_refuses_where_each_of_its_forms_does():
 async def test_cancelling_a_wait_ends_it(serve):
     provider, server = await serve("openai-chat", refusal(500))
     patient = Retrying(provider, Patience(first=60, longest=60))
-    task = asyncio.create_task(patient.complete(ASK))
+    task = asyncio.create_task(patient.complete(CALL))
     await server.came.wait()
     await asyncio.sleep(0.05)
     task.cancel()
@@ -205,4 +205,4 @@ async def test_without_stamina_the_error_says_what_to_install(serve, monkeypatch
     provider, _ = await serve("openai-chat", json_answer(WHOLE["openai-chat"]))
     monkeypatch.setitem(sys.modules, "stamina", None)
     with pytest.raises(InputError, match="pip install"):
-        await Retrying(provider).complete(ASK)
+        await Retrying(provider).complete(CALL)

@@ -22,7 +22,7 @@ from foldline.testing import Scripted, serve_in_thread
 
 
 @contextlib.contextmanager
-def served(**changes: Any) -> Generator[str]:
+def run_service(**changes: Any) -> Generator[str]:
     """Serve the service in a thread of its own; yields its URL."""
     ready = threading.Event()
     urls = []
@@ -44,7 +44,7 @@ def served(**changes: Any) -> Generator[str]:
 
 
 WORKERS = contextvars.ContextVar("workers", default=1)  # services over one store in place of each one
-TWINS = {}  # of the URL of such a service: all of them
+SIBLINGS = {}  # of the URL of such a service: all of them
 
 
 @pytest.fixture(autouse=True)
@@ -56,34 +56,34 @@ def two_workers():
 
 
 @contextlib.contextmanager
-def served_by_all(*, store="memory://", **changes):
+def run_services(*, store="memory://", **changes):
     """Serve as many services over one store as `WORKERS` says; yields the URL of the first."""
     count = WORKERS.get()
     if count == 1:
-        with served(store=store, **changes) as url:
+        with run_service(store=store, **changes) as url:
             yield url
         return
     with contextlib.ExitStack() as stack:
         if store == "memory://":
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             store = f"sqlite:///{folder}/s.db"
-        urls = [stack.enter_context(served(store=store, **changes)) for _ in range(count)]
-        TWINS[urls[0]] = urls
-        stack.callback(TWINS.pop, urls[0])  # a later service may be given the same port
+        urls = [stack.enter_context(run_service(store=store, **changes)) for _ in range(count)]
+        SIBLINGS[urls[0]] = urls
+        stack.callback(SIBLINGS.pop, urls[0])  # a later service may be given the same port
         yield urls[0]
 
 
-def nothing_is_let_in_by_time(monkeypatch):
+def freeze_rate_clock(monkeypatch):
     """Stop the clock of rates: on a slow machine the next request would come when it may."""
     now = time.time()
     monkeypatch.setattr(rate, "time", SimpleNamespace(time=lambda: now, monotonic=time.monotonic))
 
 
-class Alternating:
+class AlternatingClients:
     """HTTP clients of several services over one store: each request goes to the next."""
 
     def __init__(self, make, url):
-        self._all = [make(one) for one in TWINS.get(url, [url])]
+        self._all = [make(one) for one in SIBLINGS.get(url, [url])]
         self._next = itertools.cycle(self._all)
 
     def __getattr__(self, name):
@@ -95,7 +95,7 @@ class Alternating:
 
 
 @contextlib.contextmanager
-def in_front_of(answers, *, window=60_000, store="memory://", fold_at=None, **changes):
+def run_gateway(answers, *, window=60_000, store="memory://", fold_at=None, **changes):
     """Serve a scripted model, and the service in front of it; yields the service's URL and the model.
 
     `fold_at` is the window that the service is told, where it is not the model's.
@@ -104,7 +104,7 @@ def in_front_of(answers, *, window=60_000, store="memory://", fold_at=None, **ch
     model = answers if isinstance(answers, Scripted) else Scripted(answers, window=window)
     with (
         serve_in_thread(model) as url,
-        served_by_all(
+        run_services(
             openai_upstream=url,
             anthropic_upstream=url,
             google_upstream=url,

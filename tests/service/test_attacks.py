@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from tests.service.api.client import Client, api, reply, talk, user
-from tests.service.served import in_front_of, served
+from tests.service.api.client import Client, api, chat, reply, user
+from tests.service.served import run_gateway, run_service
 from tests.service.upstream import JSON, Prepared, served_upstream, upstream
 from tests.support import patient
 from tests.support.waiting import wait_until
@@ -114,7 +114,7 @@ def test_a_sessions_name_is_one_word(name):
 
 def test_words_of_a_search_are_no_query_language():
     with api() as (client, _):
-        client.begin("one", messages=talk(2))
+        client.begin("one", messages=chat(2))
         for words in ('" OR 1=1 --', "NEAR(", "a* AND", "'; DROP TABLE entries;--", "(" * 500, "\x00", "😀"):
             client.get("/search", q=words)
             client.get("/sessions/one/recall", q=words)
@@ -126,7 +126,7 @@ def test_words_of_a_search_are_no_query_language():
 
 
 def test_a_body_is_not_read_further_than_its_limit():
-    with served(max_body=10_000) as at:
+    with run_service(max_body=10_000) as at:
         for path in ("/api/sessions", "/api/imports", "/api/fold", "/v1/messages", "/v1/chat/completions"):
             with wire(at) as sock:  # the size is told
                 sock.sendall(
@@ -181,7 +181,7 @@ def test_hostile_json_is_a_problem_and_no_defect(body, caplog):
 def test_slow_clients_are_let_go_of_and_others_are_served_meanwhile(monkeypatch):
     monkeypatch.setattr(bodies, "SECONDS", 0.5)
     with (
-        served() as at,
+        run_service() as at,
         patient.Client(base_url=at) as quick,
         wire(at) as kept,
         contextlib.ExitStack() as open_,
@@ -218,7 +218,7 @@ def test_a_form_or_a_file_that_does_not_come_is_not_waited_for(path, monkeypatch
     ).encode()
     with (
         upstream() as (url, model),
-        served(openai_upstream=url, tokens={"token-for-tests-1": "default"}) as at,
+        run_service(openai_upstream=url, tokens={"token-for-tests-1": "default"}) as at,
         wire(at) as sock,
     ):
         model.prepared[""] = Prepared()
@@ -259,7 +259,7 @@ class Endless:
 
 def test_who_reads_nothing_of_an_answer_is_let_go_of(monkeypatch, caplog):
     monkeypatch.setattr(exchange, "READ_SECONDS", 0.2)
-    with upstream(Endless()) as (url, model), served(openai_upstream=url) as at, wire(at) as sock:
+    with upstream(Endless()) as (url, model), run_service(openai_upstream=url) as at, wire(at) as sock:
         sock.sendall(b"GET /v1/files/f-1/content HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert model.left.wait(60)
     assert "the client has read nothing" in caplog.text
@@ -282,7 +282,7 @@ def test_who_reads_nothing_of_a_turn_is_let_go_of(monkeypatch):
     said = {"id": "1", "role": "user", "parts": [{"type": "text", "text": "Hello."}]}
     body = json.dumps({"messages": [said], "model": "openai:scripted"}).encode()
     head = f"POST /api/turn HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
-    with in_front_of(["Hello."]) as (at, _), wire(at) as sock:
+    with run_gateway(["Hello."]) as (at, _), wire(at) as sock:
         sock.sendall(head.encode() + b"Authorization: Bearer k\r\n\r\n" + body)
         assert ended.wait(60)
 
@@ -347,7 +347,7 @@ OF_A_PROXY = [
 
 
 def test_headers_for_the_next_hop_and_for_the_gateway_stay_here():
-    with upstream() as (url, model), served(openai_upstream=url, store="memory://") as at:
+    with upstream() as (url, model), run_service(openai_upstream=url, store="memory://") as at:
         model.prepared["c"] = Prepared(200, JSON, [b"{}"])
         headers = {
             "x-case": "c",
@@ -384,7 +384,7 @@ def test_headers_for_the_next_hop_and_for_the_gateway_stay_here():
 )
 def test_a_page_elsewhere_cannot_have_a_browser_ask(headers, status):
     with api() as (client, model):
-        client.begin("one", messages=talk(20))
+        client.begin("one", messages=chat(20))
         for method, path in (("GET", "/sessions/one/history"), ("POST", "/sessions/one/compact")):
             assert client.http.request(method, path, headers=headers).status_code == status
         assert client.get("/sessions/one/stats").json()["stats"]["summaries"] == (status == 200)
@@ -407,7 +407,7 @@ def test_with_a_token_it_answers_under_any_name():
 
 def test_a_forged_session_header_finds_nothing_of_another_tenants():
     tokens = {"tokens": {"mine-token-is-long": "mine", "their-token-is-long": "theirs"}}
-    with in_front_of(lambda asked: f"Answer {asked.index}.", **tokens) as (at, _):
+    with run_gateway(lambda asked: f"Answer {asked.index}.", **tokens) as (at, _):
         history = [user("The code word is heron.")]
         mine = {
             "foldline-token": "mine-token-is-long",
@@ -468,7 +468,7 @@ def test_a_hostile_transcript_is_text_and_nothing_else(tmp_path):
 def test_no_key_stands_in_logs_errors_or_the_store(tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     file = tmp_path / "s.db"
-    with served(
+    with run_service(
         openai_upstream="http://127.0.0.1:9",
         anthropic_upstream="http://127.0.0.1:9",
         store=f"sqlite:///{file}",

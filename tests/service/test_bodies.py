@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 from tests.service.api.client import reply, user
-from tests.service.served import in_front_of
+from tests.service.served import run_gateway
 from tests.support import patient
 
 from foldline.errors import InputError
@@ -69,7 +69,7 @@ FORMS = {
 
 
 def test_more_messages_than_may_be_sent_are_refused_in_the_words_of_each_api():
-    with in_front_of(lambda asked: "Answer.", max_messages=MOST) as (url, _):
+    with run_gateway(lambda asked: "Answer.", max_messages=MOST) as (url, _):
         patient.post(f"{url}/api/sessions", json={"id": "one"}).raise_for_status()
         for path, form in FORMS.items():
             taken = httpx2.post(url + path, content=form(talk(MOST)), headers=KEYS, timeout=60)
@@ -157,7 +157,7 @@ def test_health_is_answered_while_a_body_is_read_or_folded(path, held, monkeypat
     said = [user("word " * 60_000), *talk(301)[1:]]  # large, and more than the window
     place, name = held
     hold = Hold(getattr(place, name))
-    with in_front_of(lambda asked: "Answer.", fold_at=20_000, window=10**6) as (url, _):
+    with run_gateway(lambda asked: "Answer.", fold_at=20_000, window=10**6) as (url, _):
         patient.post(f"{url}/api/sessions", json={"id": "one"}).raise_for_status()
         monkeypatch.setattr(place, name, staticmethod(hold) if isinstance(place, type) else hold)
         found = []
@@ -205,7 +205,7 @@ def test_an_import_whose_client_leaves_is_read_no_further(path, monkeypatch):
 
     monkeypatch.setattr(transfers, "from_stream", without_an_end)
     form = httpx2.Request("POST", "http://localhost", files={"file": ("a.jsonl", lines(talk(4)))})
-    with in_front_of(lambda asked: "Answer.") as (url, _):
+    with run_gateway(lambda asked: "Answer.") as (url, _):
         if path == "/api/imports":
             with sent(url, path, lines(talk(4))):
                 assert begun.wait(60)
@@ -237,7 +237,7 @@ class HeldSummaries(Scripted):
 def test_a_fold_in_the_gateway_ends_when_its_client_leaves(path):
     model = HeldSummaries()
     body = FORMS[path]([*talk(300), user("It is large. " + "word " * 20_000)])
-    with in_front_of(model, fold_at=20_000, policy="klaude", summaries="upstream") as (url, _):
+    with run_gateway(model, fold_at=20_000, policy="klaude", summaries="upstream") as (url, _):
         for _ in range(2):  # the second one is begun: nobody waits for the first
             with sent(url, path, body):
                 assert model.summaries.acquire(timeout=60)

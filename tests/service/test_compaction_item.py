@@ -7,7 +7,7 @@ import contextlib
 import msgspec
 import openai
 import pytest
-from tests.service.served import Alternating, in_front_of, served
+from tests.service.served import AlternatingClients, run_gateway, run_service
 from tests.service.upstream import JSON, Prepared, served_upstream
 from tests.support import patient
 
@@ -45,7 +45,7 @@ class Client:
         self.items = []
 
     def at(self, url):
-        self.client = Alternating(
+        self.client = AlternatingClients(
             lambda one: openai.OpenAI(base_url=f"{one}/v1", api_key="any", max_retries=0, timeout=60), url
         )
         self.at_end(self.client.close)
@@ -105,7 +105,7 @@ def place(tmp_path):
 
 @pytest.mark.parametrize("how", ["stream", "whole", "alone"])
 async def test_a_client_compacts_and_goes_on_in_the_same_session(codex, how, place):
-    with in_front_of(answers, window=WINDOW, store=place) as (url, model):
+    with run_gateway(answers, window=WINDOW, store=place) as (url, model):
         codex.at(url)
         codex.ask(f"Read the tables. {RULE}")
         for number in range(9):
@@ -139,7 +139,7 @@ async def test_it_compacts_again_in_a_tool_loop_and_behind_a_restart(codex, plac
     model = Scripted(work, window=WINDOW)
     with serve_in_thread(model) as up:
         for number in range(5):
-            with served(openai_upstream=up, window=WINDOW, store=place) as url:
+            with run_service(openai_upstream=up, window=WINDOW, store=place) as url:
                 codex.at(url)
                 codex.ask(f"Turn {number}. {RULE if not number else ''} {FILLER}")
                 while codex.items[-1]["type"] == "function_call":
@@ -158,7 +158,7 @@ async def test_it_compacts_again_in_a_tool_loop_and_behind_a_restart(codex, plac
 
 
 async def test_what_is_undone_or_folded_further_is_sent_so(codex, place):
-    with in_front_of(answers, window=WINDOW, store=place) as (url, model):
+    with run_gateway(answers, window=WINDOW, store=place) as (url, model):
         codex.at(url)
         for number in range(6):
             codex.ask(f"Question {number}. {FILLER}")
@@ -181,7 +181,7 @@ async def path_name(place):
 
 
 async def test_a_history_from_before_it_and_an_edited_one_behind_it_are_branches(codex, place):
-    with in_front_of(answers, window=WINDOW, store=place) as (url, model):
+    with run_gateway(answers, window=WINDOW, store=place) as (url, model):
         codex.at(url)
         for number in range(6):
             codex.ask(f"Question {number}. {FILLER}")
@@ -209,7 +209,7 @@ async def test_a_history_from_before_it_and_an_edited_one_behind_it_are_branches
     "where", ["another gateway", "a session that is gone", "no session found", "server state"]
 )
 async def test_the_item_is_read_where_its_session_is_not(codex, where, place, tmp_path):
-    with in_front_of(answers, window=WINDOW, store=place) as (url, _):
+    with run_gateway(answers, window=WINDOW, store=place) as (url, _):
         codex.at(url)
         codex.ask(f"Read the tables. {RULE}")
         for number in range(8):
@@ -251,7 +251,7 @@ def test_what_is_not_ours_passes_untouched(content):
 
 
 def test_a_short_history_has_its_item_and_an_empty_one_none(codex):
-    with in_front_of(answers) as (url, model):
+    with run_gateway(answers) as (url, model):
         codex.at(url)
         codex.ask(RULE)
         item = codex.compact()
@@ -264,7 +264,7 @@ def test_a_short_history_has_its_item_and_an_empty_one_none(codex):
 
 
 def test_a_store_that_fails_is_no_reason_to_stand_still(codex, place, tmp_path):
-    with in_front_of(answers, window=WINDOW, store=place) as (url, model):
+    with run_gateway(answers, window=WINDOW, store=place) as (url, model):
         codex.at(url)
         codex.ask(RULE)
         for number in range(8):

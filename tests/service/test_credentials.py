@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx2
 import pytest
 from tests.service.api.client import Client, reply, user
-from tests.service.served import in_front_of, served
+from tests.service.served import run_gateway, run_service
 from tests.service.supervised import supervised
 from tests.service.upstream import JSON, Prepared, served_upstream
 from tests.support import patient
@@ -75,7 +75,7 @@ WAYS = [
 @pytest.mark.parametrize(("path", "with_key"), WAYS)
 def test_each_summary_is_paid_by_the_request_that_it_is_made_for(path, with_key):
     model = Paid(window=12_000)
-    with in_front_of(model, window=12_000, summaries="upstream") as (url, _):
+    with run_gateway(model, window=12_000, summaries="upstream") as (url, _):
         talk = Talk(url, path)
         for key, turns in (("key-of-ada", 2), ("key-of-bob", 18), ("key-of-cleo", 18)):
             for _ in range(turns):
@@ -88,7 +88,7 @@ def test_each_summary_is_paid_by_the_request_that_it_is_made_for(path, with_key)
 
 def test_the_api_does_not_spend_the_key_of_an_agent_nor_an_agent_that_of_the_service():
     model = Paid(window=12_000)
-    with in_front_of(model, window=12_000, fold_at=60_000, summaries="upstream") as (url, _):
+    with run_gateway(model, window=12_000, fold_at=60_000, summaries="upstream") as (url, _):
         talk = Talk(url, "/chat/completions")
         for _ in range(4):
             talk.ask(authorization="Bearer key-of-ada")
@@ -115,7 +115,7 @@ def test_a_turn_of_the_api_beside_a_request_does_not_change_who_pays(monkeypatch
     monkeypatch.setattr(AgentSession, "context", held)
     with (
         serve_in_thread(model) as url,
-        served(
+        run_service(
             openai_upstream=url,
             model=f"openai-compatible:m@{url}/v1",
             window=12_000,
@@ -208,7 +208,7 @@ def test_a_token_in_the_path_is_refused():
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
 def test_the_scheme_is_read_whatever_its_letters(scheme):
-    with served(store="memory://", tokens={TOKEN: "a"}) as at:
+    with run_service(store="memory://", tokens={TOKEN: "a"}) as at:
         headers = {"authorization": f"{scheme} {TOKEN}"}
         assert patient.get(f"{at}/api/sessions", headers=headers).status_code == 200
 

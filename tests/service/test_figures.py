@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.service.api.client import api, talk, user
-from tests.service.served import in_front_of, served
+from tests.service.api.client import api, chat, user
+from tests.service.served import run_gateway, run_service
 from tests.support import patient
 
 from foldline import tracing
@@ -28,7 +28,7 @@ def figures(url, **headers):
 
 def test_answers_folds_and_open_sessions_are_counted():
     with api() as (client, _):
-        client.begin("one", messages=talk(20))
+        client.begin("one", messages=chat(20))
         receipt = client.post("/sessions/one/compact").json()["receipt"]
         client.get("/sessions/none", 404)
         found = figures(client.url)
@@ -41,10 +41,10 @@ def test_answers_folds_and_open_sessions_are_counted():
 
 def test_the_time_that_the_gateway_adds_and_its_failures_are_counted():
     body, key = {"model": "m", "messages": [user("Hello.")]}, {"authorization": "Bearer k"}
-    with in_front_of(["Hello."]) as (url, _):
+    with run_gateway(["Hello."]) as (url, _):
         assert patient.post(f"{url}/v1/chat/completions", json=body, headers=key).status_code == 200
         assert figures(url)["foldline_added_seconds_count",] == 1
-    with served(openai_upstream="http://127.0.0.1:9", store="memory://") as url:
+    with run_service(openai_upstream="http://127.0.0.1:9", store="memory://") as url:
         assert patient.post(f"{url}/v1/chat/completions", json=body, headers=key).status_code == 502
         assert figures(url)["foldline_upstream_failures_total", ("vendor", "openai")] == 1
 
@@ -68,7 +68,7 @@ def test_tokens_price_and_time_are_counted_by_tenant_and_model():
     assert own.items() <= all_.items()
     assert not [labels for _, *labels in others if ("tenant", "bob") in labels]
     assert ("foldline_requests_total", ("face", "api"), ("status", "201")) in others
-    with in_front_of(["Hello."], tokens=tokens) as (url, _):
+    with run_gateway(["Hello."], tokens=tokens) as (url, _):
         headers = {"foldline-token": "the-token-of-ada", "authorization": "Bearer k"}
         assert patient.post(f"{url}/v1/chat/completions", json=body, headers=headers).status_code == 200
         found = figures(url, authorization="Bearer the-token-of-prometheus")
@@ -80,7 +80,7 @@ def test_tokens_price_and_time_are_counted_by_tenant_and_model():
 
 def test_a_request_is_a_span_and_the_parent_of_its_compaction(spans):
     with api() as (client, _):
-        client.begin("one", messages=talk(20))
+        client.begin("one", messages=chat(20))
         client.post("/sessions/one/compact")
     by_name = {one.name: one for one in spans()}
     asked, made = by_name["POST /api/sessions/{session}/compact"], by_name["compaction"]
@@ -92,7 +92,7 @@ def test_a_request_is_a_span_and_the_parent_of_its_compaction(spans):
 
 def test_each_request_is_a_trace_of_its_own_with_the_calls_of_its_model(spans):
     with api() as (client, _):  # one connection for all of them
-        client.begin("one", messages=[*talk(2), user("x" * 200_000)])
+        client.begin("one", messages=[*chat(2), user("x" * 200_000)])
         client.turn("one", "Hello.")
     made = {one.name: one for one in spans()}
     asked, call = made["POST /api/sessions/{session}/turns"], made["chat scripted"]
@@ -105,7 +105,7 @@ def test_each_request_is_a_trace_of_its_own_with_the_calls_of_its_model(spans):
 def test_what_an_agent_asks_through_the_gateway_is_the_call_of_a_model(spans, stream):
     body = {"model": "gpt-5", "messages": [user("Hello.")]}
     body |= {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
-    with in_front_of(["Hello again."]) as (url, _):
+    with run_gateway(["Hello again."]) as (url, _):
         headers = {"authorization": "Bearer k", "foldline-session": "one"}
         assert patient.post(f"{url}/v1/chat/completions", json=body, headers=headers).status_code == 200
     made = {one.name: one for one in spans()}
@@ -121,7 +121,7 @@ def test_what_an_agent_asks_through_the_gateway_is_the_call_of_a_model(spans, st
 
 
 def test_the_dashboard_and_the_docs_ask_for_figures_that_there_are():
-    with served(store="memory://") as url:
+    with run_service(store="memory://") as url:
         text = patient.get(f"{url}/metrics").text
     known = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
     board = json.loads(Path("docs/grafana.json").read_text(encoding="utf-8"))

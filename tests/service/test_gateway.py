@@ -9,7 +9,7 @@ import anthropic
 import httpx2
 import openai
 import pytest
-from tests.service.served import TWINS, Alternating, in_front_of, nothing_is_let_in_by_time, served
+from tests.service.served import SIBLINGS, AlternatingClients, freeze_rate_clock, run_gateway, run_service
 from tests.service.upstream import Prepared, served_upstream, upstream
 from tests.support import patient
 
@@ -34,7 +34,7 @@ class Chat:
     """An agent that keeps its whole history and sends it again with every request."""
 
     def __init__(self, url, **headers):
-        self.client = Alternating(
+        self.client = AlternatingClients(
             lambda one: openai.OpenAI(
                 base_url=f"{one}/v1", api_key="test", max_retries=0, timeout=60, default_headers=headers
             ),
@@ -79,7 +79,7 @@ def texts(messages):
 
 
 def test_a_chat_goes_on_past_its_window(chat):
-    with in_front_of(answers, window=12_000) as (url, model):
+    with run_gateway(answers, window=12_000) as (url, model):
         talk = chat(url)
         talk.ask(RULE)
         plain = talk.ask("Begin.")
@@ -96,7 +96,7 @@ def test_a_chat_goes_on_past_its_window(chat):
 
 
 def test_what_the_user_marked_goes_up_word_for_word_behind_a_fold(chat):
-    with in_front_of(answers, window=12_000) as (url, model):
+    with run_gateway(answers, window=12_000) as (url, model):
         talk = chat(url)
         talk.ask(f"The crane:\n\n<keep>\nB-48151, {FILLER}\n</keep>\n\nBegin.")
         for number in range(16):
@@ -107,15 +107,15 @@ def test_what_the_user_marked_goes_up_word_for_word_behind_a_fold(chat):
 
 async def test_every_fold_is_told_once_and_counted(chat, tmp_path):
     file = tmp_path / "s.db"
-    with in_front_of(answers, window=12_000, store=f"sqlite:///{file}") as (url, _):
+    with run_gateway(answers, window=12_000, store=f"sqlite:///{file}") as (url, _):
         talk = chat(url)
         heads = []
         for number in range(40):
             heads.append(talk.ask(f"Question {number}. {FILLER}"))
-            if url in TWINS:
+            if url in SIBLINGS:
                 # what one folds behind a reply is told by the other, once it is stored
                 await asyncio.sleep(0.2)
-        figures = "\n".join(patient.get(f"{one}/metrics").text for one in TWINS.get(url, [url]))
+        figures = "\n".join(patient.get(f"{one}/metrics").text for one in SIBLINGS.get(url, [url]))
     ((_, compactions, _),) = await stored(file)
     assert compactions > 3
     told = sum("reason=" in one.get("foldline-view", "") for one in heads)
@@ -126,11 +126,11 @@ async def test_every_fold_is_told_once_and_counted(chat, tmp_path):
 
 async def test_a_conversation_is_one_session_and_is_found_again_after_a_restart(chat, tmp_path):
     model, file = Scripted(answers, window=12_000), tmp_path / "s.db"
-    with in_front_of(model, window=12_000, store=f"sqlite:///{file}") as (url, _):
+    with run_gateway(model, window=12_000, store=f"sqlite:///{file}") as (url, _):
         talk = chat(url)
         for number in range(12):
             talk.ask(f"Question {number}. {FILLER}")
-    with in_front_of(model, window=12_000, store=f"sqlite:///{file}") as (url, _):
+    with run_gateway(model, window=12_000, store=f"sqlite:///{file}") as (url, _):
         again = chat(url)
         again.messages = talk.messages
         for number in range(12, 16):
@@ -142,7 +142,7 @@ async def test_a_conversation_is_one_session_and_is_found_again_after_a_restart(
 
 async def test_conversations_that_begin_alike_are_told_apart(chat, tmp_path):
     file = tmp_path / "s.db"
-    with in_front_of(answers, store=f"sqlite:///{file}") as (url, _):
+    with run_gateway(answers, store=f"sqlite:///{file}") as (url, _):
         one, two = chat(url), chat(url)
         for text in ("Hello.", "And now?", "Then?"):
             one.ask(text)
@@ -153,7 +153,7 @@ async def test_conversations_that_begin_alike_are_told_apart(chat, tmp_path):
 async def test_a_conversation_in_use_is_found_among_many_that_begin_alike(chat, tmp_path, monkeypatch):
     monkeypatch.setattr(session_finder, "CANDIDATES", 3)
     file = tmp_path / "s.db"
-    with in_front_of(answers, store=f"sqlite:///{file}") as (url, _):
+    with run_gateway(answers, store=f"sqlite:///{file}") as (url, _):
         talk = chat(url)
         talk.ask("Hello.")
         for n in range(5):
@@ -171,7 +171,7 @@ async def test_of_the_conversations_that_are_looked_at_only_the_one_found_stays_
         return talk
 
     monkeypatch.setattr(SessionFinder, "find", found)
-    with in_front_of(answers) as (url, _):
+    with run_gateway(answers) as (url, _):
         talks = [chat(url) for _ in range(5)]
         for text in ("Hello.", "And now?"):
             for talk in talks:
@@ -181,7 +181,7 @@ async def test_of_the_conversations_that_are_looked_at_only_the_one_found_stays_
 
 async def test_an_edited_history_becomes_a_branch(chat, tmp_path):
     file = tmp_path / "s.db"
-    with in_front_of(answers, store=f"sqlite:///{file}") as (url, model):
+    with run_gateway(answers, store=f"sqlite:///{file}") as (url, model):
         talk = chat(url)
         for text in ("One.", "Two.", "Three."):
             talk.ask(text)
@@ -194,7 +194,7 @@ async def test_an_edited_history_becomes_a_branch(chat, tmp_path):
 
 async def test_a_request_that_is_sent_twice_is_answered_twice_and_stored_once(chat, tmp_path):
     file = tmp_path / "s.db"
-    with in_front_of(answers, store=f"sqlite:///{file}") as (url, _):
+    with run_gateway(answers, store=f"sqlite:///{file}") as (url, _):
         talk = chat(url)
         talk.ask("One.")
         talk.ask("Two.")
@@ -207,7 +207,7 @@ async def test_a_request_that_is_sent_twice_is_answered_twice_and_stored_once(ch
 
 async def test_a_session_that_the_client_names_is_that_one(chat, tmp_path):
     file = tmp_path / "s.db"
-    with in_front_of(answers, store=f"sqlite:///{file}") as (url, _):
+    with run_gateway(answers, store=f"sqlite:///{file}") as (url, _):
         talk = chat(url, **{"foldline-session": "mine"})
         talk.ask("One.")
         talk.ask("Two.")
@@ -226,7 +226,7 @@ async def test_a_new_conversation_of_a_name_follows_the_newest_one_also_where_on
     chat, tmp_path, name
 ):
     file = tmp_path / "s.db"
-    with in_front_of(answers, store=f"sqlite:///{file}") as (url, _):
+    with run_gateway(answers, store=f"sqlite:///{file}") as (url, _):
 
         def converse(about):
             talk = chat(url, **{"foldline-session": name})
@@ -255,7 +255,7 @@ def test_of_a_named_conversation_no_older_generation_is_read(chat, monkeypatch):
         read.append(talk.session.id)
         return await catch_up(talk)
 
-    with in_front_of(answers) as (url, _):
+    with run_gateway(answers) as (url, _):
         talk = chat(url, **{"foldline-session": "mine"})
         talk.ask("One.")
         talk.messages = [{"role": "user", "content": "A summary of what we did."}]
@@ -281,7 +281,7 @@ async def test_a_client_that_compacts_by_itself_goes_on_in_a_child(chat, tmp_pat
         return SUMMARY if "Summarize" in str(asked.messages[-1]) else answers(asked)
 
     file = tmp_path / "s.db"
-    with in_front_of(reply, store=f"sqlite:///{file}") as (url, _):
+    with run_gateway(reply, store=f"sqlite:///{file}") as (url, _):
         talk = chat(url)
         for text in ("Write a parser.", "And its tests.", "Summarize what was done, in tags."):
             talk.ask(text)
@@ -328,7 +328,7 @@ def test_a_summary_is_known_again_by_its_lines(reply, beginning, carried):
 
 @pytest.mark.parametrize("header", [*SUBAGENT, "x-nobody"])
 def test_a_sub_agent_is_not_folded_by_a_threshold(chat, header):
-    with in_front_of(answers, window=12_000) as (url, _):
+    with run_gateway(answers, window=12_000) as (url, _):
         talk = chat(url, **{header: "1"})
         views = [talk.ask(f"Question {number}. {FILLER}").get("foldline-view", "") for number in range(16)]
     reasons = {word for view in views for word in view.split("; ") if word.startswith("reason=")}
@@ -336,7 +336,7 @@ def test_a_sub_agent_is_not_folded_by_a_threshold(chat, header):
 
 
 def test_marks_that_moved_go_up_as_they_are_now():
-    with in_front_of(answers, window=14_000) as (url, model):
+    with run_gateway(answers, window=14_000) as (url, model):
         client = anthropic.Anthropic(base_url=url, api_key="test", max_retries=0, timeout=60)
         messages = []
         with client:
@@ -412,7 +412,10 @@ def asked(url, messages, **more):
 def test_an_overflow_is_mended_inside(kind):
     status, body = REFUSALS[kind]
     model = Refusing((status, b"application/json", body), 10)
-    with upstream(model) as (url, _), served(openai_upstream=url, store="memory://", window=200_000) as at:
+    with (
+        upstream(model) as (url, _),
+        run_service(openai_upstream=url, store="memory://", window=200_000) as at,
+    ):
         answer = asked(at, [*HISTORY, {"role": "user", "content": "Go on."}])
     assert answer.status_code == 200
     assert answer.json() == DONE
@@ -427,7 +430,7 @@ def thinking(asked):
 
 @pytest.mark.parametrize("budget", [1_024, 7_999])
 def test_a_reply_made_shorter_keeps_a_budget_for_thinking_below_it(budget):
-    with in_front_of(thinking, window=14_000) as (url, model):
+    with run_gateway(thinking, window=14_000) as (url, model):
         client = anthropic.Anthropic(base_url=url, api_key="test", max_retries=0, timeout=60)
         messages = []
         asked = {"max_tokens": 8_000, "thinking": {"type": "enabled", "budget_tokens": budget}}
@@ -445,7 +448,7 @@ def test_a_reply_made_shorter_keeps_a_budget_for_thinking_below_it(budget):
 
 
 def test_a_limit_that_a_longer_reply_was_given_never_raises_a_shorter_one():
-    with in_front_of(answers, window=14_000) as (url, model):
+    with run_gateway(answers, window=14_000) as (url, model):
         client = anthropic.Anthropic(base_url=url, api_key="test", max_retries=0, timeout=60)
         messages, limits = [], []
         with client:
@@ -463,7 +466,10 @@ def test_a_limit_that_a_longer_reply_was_given_never_raises_a_shorter_one():
 def test_an_overflow_that_remains_is_told_as_it_came():
     status, body = REFUSALS["openai"]
     model = Refusing((status, b"application/json", body), 0)
-    with upstream(model) as (url, _), served(openai_upstream=url, store="memory://", window=200_000) as at:
+    with (
+        upstream(model) as (url, _),
+        run_service(openai_upstream=url, store="memory://", window=200_000) as at,
+    ):
         answer = asked(at, [*HISTORY, {"role": "user", "content": "Go on."}])
     assert (answer.status_code, answer.content) == (status, body)
     assert len(model.sent) == 2
@@ -476,7 +482,10 @@ def test_an_overflow_inside_a_stream_is_mended_before_a_byte_is_sent():
     model = Refusing((200, b"text/event-stream", failed), 10)
     said = b'data: {"choices": [{"index": 0, "delta": {"content": "Done."}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
     model.answer = lambda _: (200, b"text/event-stream", said)
-    with upstream(model) as (url, _), served(openai_upstream=url, store="memory://", window=200_000) as at:
+    with (
+        upstream(model) as (url, _),
+        run_service(openai_upstream=url, store="memory://", window=200_000) as at,
+    ):
         answer = asked(at, [*HISTORY, {"role": "user", "content": "Go on."}], stream=True)
     assert answer.content.startswith(said)
     assert answer.content[len(said) :].startswith(b": foldline {")
@@ -487,7 +496,7 @@ def test_a_failed_compaction_never_fails_the_request(chat):
     def says(asked):
         return Refusal(500, "no summary today") if "checkpoint" in str(asked.messages[0]) else answers(asked)
 
-    with in_front_of(says, window=12_000, summaries="upstream") as (url, _):
+    with run_gateway(says, window=12_000, summaries="upstream") as (url, _):
         talk = chat(url)
         for number in range(30):
             talk.ask(f"Question {number}. {FILLER}")
@@ -498,7 +507,7 @@ def test_a_failed_compaction_never_fails_the_request(chat):
 async def test_a_session_whose_first_request_is_refused_is_not_stored(chat, tmp_path, headers, streamed):
     file = tmp_path / "s.db"
     script = Scripted([Refusal(429), "Hello.", Refusal(429)], window=12_000)
-    with in_front_of(script, store=f"sqlite:///{file}") as (url, _):
+    with run_gateway(script, store=f"sqlite:///{file}") as (url, _):
         talk = chat(url, **headers)
         messages = [{"role": "user", "content": "Hello."}]
         with pytest.raises(openai.RateLimitError):
@@ -513,14 +522,14 @@ async def test_a_session_whose_first_request_is_refused_is_not_stored(chat, tmp_
 
 async def test_a_session_whose_model_cannot_be_reached_is_not_stored(tmp_path):
     file = tmp_path / "s.db"
-    with served(openai_upstream="http://127.0.0.1:1", store=f"sqlite:///{file}") as url:
+    with run_service(openai_upstream="http://127.0.0.1:1", store=f"sqlite:///{file}") as url:
         assert asked(url, [{"role": "user", "content": "Hello."}]).status_code == 502
     assert await stored(file) == []
 
 
 @pytest.mark.parametrize("wrong", [{"policy": "none"}, {"summaries": "nobody"}, {"tokens": {"t": "A B"}}])
 def test_what_is_set_wrongly_is_told_at_the_start(wrong):
-    with pytest.raises(InputError), served(**wrong):
+    with pytest.raises(InputError), run_service(**wrong):
         pass
 
 
@@ -528,7 +537,7 @@ def test_what_is_set_wrongly_is_told_at_the_start(wrong):
 
 
 def test_an_upstream_that_is_not_there_is_an_error_in_the_clients_form():
-    with served(openai_upstream="http://127.0.0.1:9/v1", store="memory://") as at:
+    with run_service(openai_upstream="http://127.0.0.1:9/v1", store="memory://") as at:
         answer = asked(at, [{"role": "user", "content": "Hello."}])
     assert answer.status_code == 502
     assert "cannot be reached" in answer.json()["error"]["message"]
@@ -538,7 +547,7 @@ def test_a_token_is_needed_where_tokens_are_set_and_never_goes_on_to_the_model(m
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-server")
     with (
         upstream() as (url, model),
-        served(
+        run_service(
             openai_upstream=url,
             store="memory://",
             tokens={"secret-of-tenant-a": "a", "secret-of-tenant-b": "b"},
@@ -564,7 +573,7 @@ def test_a_token_is_needed_where_tokens_are_set_and_never_goes_on_to_the_model(m
 
 
 def test_a_body_over_the_limit_and_too_many_requests_are_refused(monkeypatch):
-    nothing_is_let_in_by_time(monkeypatch)
+    freeze_rate_clock(monkeypatch)
     with served_upstream(store="memory://", max_body=1_000, rate=2) as (at, model):
         model.prepared[""] = Prepared(
             200, [("content-type", "application/json")], [json.dumps(DONE).encode()]
@@ -578,6 +587,6 @@ def test_a_body_over_the_limit_and_too_many_requests_are_refused(monkeypatch):
 
 
 def test_who_asks_for_a_websocket_is_told_at_once_that_there_is_none():
-    with served() as url:
+    with run_service() as url:
         headers = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
         assert patient.get(f"{url}/v1/responses", headers=headers).status_code == 426

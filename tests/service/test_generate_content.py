@@ -6,7 +6,7 @@ import json
 
 import httpx2
 import pytest
-from tests.service.served import in_front_of, served
+from tests.service.served import run_gateway, run_service
 from tests.support import patient
 
 import foldline
@@ -78,7 +78,7 @@ def events(text):
 @pytest.mark.parametrize("ids", [True, False], ids=["ids", "no ids"])
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 def test_an_agent_of_gemini_works_past_its_window(streamed, ids):
-    with in_front_of(answers, window=16_000, summaries="offline") as (url, model):
+    with run_gateway(answers, window=16_000, summaries="offline") as (url, model):
         agent = Agent(url, streamed=streamed, ids=ids)
         first = agent.ask(f"Look around. {RULE}")
         assert "foldline-view" not in first.headers
@@ -98,7 +98,7 @@ def test_an_agent_of_gemini_works_past_its_window(streamed, ids):
 
 async def test_the_session_has_all_that_was_said_with_its_usage(tmp_path):
     place = f"sqlite:///{tmp_path / 's.db'}"
-    with in_front_of(answers, window=16_000, summaries="offline", store=place) as (url, _):
+    with run_gateway(answers, window=16_000, summaries="offline", store=place) as (url, _):
         agent = Agent(url, streamed=True, ids=False, **{"foldline-session": "talk"})
         for turn in range(12):
             agent.ask(f"Part {turn}?")
@@ -114,7 +114,7 @@ async def test_the_session_has_all_that_was_said_with_its_usage(tmp_path):
 
 def test_an_overflow_is_folded_and_sent_again():
     model = Scripted(answers, window=9_000)
-    with in_front_of(model, fold_at=60_000, summaries="offline") as (url, _):
+    with run_gateway(model, fold_at=60_000, summaries="offline") as (url, _):
         agent = Agent(url, streamed=False, ids=True)
         for turn in range(12):
             agent.ask(f"Part {turn}?")
@@ -124,7 +124,7 @@ def test_an_overflow_is_folded_and_sent_again():
 
 def test_all_else_is_passed_on_and_refusals_have_googles_form():
     model = Scripted([Refusal(429)], window=60_000)
-    with in_front_of(model) as (url, _), patient.Client(base_url=url) as http:
+    with run_gateway(model) as (url, _), patient.Client(base_url=url) as http:
         body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
         found = http.post(
             f"/v1beta/models/{MODEL}:generateContent", json=body, headers={"x-goog-api-key": "k"}
@@ -134,7 +134,7 @@ def test_all_else_is_passed_on_and_refusals_have_googles_form():
             http.post(f"/v1beta/models/{MODEL}:countTokens", json=body).status_code == 404
         )  # the model's word
         assert http.get("/v1beta/models").status_code == 404
-    with served(google_upstream="http://127.0.0.1:9", store="memory://", tokens={TOKEN: "a"}) as url:
+    with run_service(google_upstream="http://127.0.0.1:9", store="memory://", tokens={TOKEN: "a"}) as url:
         path, key = f"{url}/v1beta/models/{MODEL}:generateContent", {"x-goog-api-key": TOKEN}
         found = patient.post(path, json=body)
         assert (found.status_code, found.json()["error"]["status"]) == (401, "UNAUTHENTICATED")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.service.served import served
+from tests.service.served import run_service
 from tests.support import patient
 
 from foldline.service import tenants
@@ -107,7 +107,9 @@ WAYS = [
 def at(monkeypatch):
     """A service with a token, in which a minute never ends."""
     monkeypatch.setattr(tenants, "GUESS_SECONDS", 3_600.0)
-    with served(store="memory://", tokens={TOKEN: "default"}, openai_upstream="http://127.0.0.1:9/v1") as url:
+    with run_service(
+        store="memory://", tokens={TOKEN: "default"}, openai_upstream="http://127.0.0.1:9/v1"
+    ) as url:
         yield url
 
 

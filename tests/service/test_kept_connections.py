@@ -7,7 +7,7 @@ import socket
 import threading
 
 import pytest
-from tests.service.served import served
+from tests.service.served import run_service
 from tests.support import patient
 
 from foldline.service.gateway import upstream
@@ -72,7 +72,7 @@ def asked():
         def begin(kept):
             server = Closing(kept)
             stack.callback(server.close)
-            at = stack.enter_context(served(openai_upstream=server.url, store="memory://"))
+            at = stack.enter_context(run_service(openai_upstream=server.url, store="memory://"))
             return server, lambda: patient.post(
                 f"{at}/v1/chat/completions",
                 json={"model": "m", "messages": [{"role": "user", "content": "Hello."}]},

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from tests.service.served import served
+from tests.service.served import run_service
 from tests.service.upstream import JSON, Prepared, served_upstream
 from tests.support import patient
 
@@ -43,7 +43,7 @@ def served_once():
 
 @pytest.fixture(scope="module")
 def closed():
-    with served(store="memory://", tokens={"a-token-of-length-1": "a"}) as at:
+    with run_service(store="memory://", tokens={"a-token-of-length-1": "a"}) as at:
         yield at
 
 
@@ -102,7 +102,7 @@ def test_no_answer_leads_to_the_name_that_a_client_gave(closed):
 
 
 def test_what_the_api_says_is_kept_by_no_cache_and_is_what_it_says():
-    with served(store="memory://") as at:
+    with run_service(store="memory://") as at:
         for path in ("", "/", "/openapi.json", "/sessions", "/sessions/none/stats"):
             found = patient.get(f"{at}/api{path}")
             assert (found.headers["cache-control"], found.headers["x-content-type-options"]) == (
@@ -150,7 +150,7 @@ def broken():
 def test_a_502_quotes_nothing_of_what_came(broken):
     url, answers = broken
     answers.append(b"SECRET-BANNER 1.0 of a server\r\n\r\n")
-    with served(openai_upstream=url, store="memory://") as at:
+    with run_service(openai_upstream=url, store="memory://") as at:
         for method, path in (("GET", "/files"), ("POST", "/chat/completions")):
             found = patient.request(method, f"{at}/v1{path}", headers={"authorization": "Bearer k"})
             assert (found.status_code, "BANNER" in found.text) == (502, False)
@@ -161,7 +161,7 @@ def test_an_upstream_that_dies_within_its_answer_is_one_line(broken, caplog):
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     answers.append(head + b'11\r\ndata: {"id": 1}\n\n\r\n')
     body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "a"}]}
-    with caplog.at_level(logging.WARNING), served(openai_upstream=url, store="memory://") as at:
+    with caplog.at_level(logging.WARNING), run_service(openai_upstream=url, store="memory://") as at:
         for method, path in (("GET", "/files"), ("POST", "/chat/completions")):
             with pytest.raises(httpx2.RemoteProtocolError):
                 patient.request(method, f"{at}/v1{path}", content=json.dumps(body))
@@ -183,7 +183,7 @@ HALF_BODIES = {
 
 
 def test_the_api_takes_it_and_shows_the_replacement_character():
-    with served(store="memory://") as url, patient.Client(base_url=url, headers=HALF_HEADERS) as client:
+    with run_service(store="memory://") as url, patient.Client(base_url=url, headers=HALF_HEADERS) as client:
         assert client.post("/api/sessions", content=f'{{"id":"s","title":{HALF}}}').status_code == 201
         body = f'{{"messages":[{{"role":"user","content":{HALF}}}]}}'
         assert client.post("/api/sessions/s/messages", content=body).is_success
@@ -197,7 +197,7 @@ def test_the_api_takes_it_and_shows_the_replacement_character():
 def test_the_gateway_sends_the_replacement_character_up(path):
     model = Scripted([Answer(text="fine")])
     with serve_in_thread(model) as up:
-        with served(store="memory://", openai_upstream=f"{up}/v1", anthropic_upstream=up) as url:
+        with run_service(store="memory://", openai_upstream=f"{up}/v1", anthropic_upstream=up) as url:
             sent = httpx2.post(
                 f"{url}{path}",
                 content=HALF_BODIES[path].replace("HALF", HALF),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.support.live import Gate, asked_at, session_on
+from tests.support.live import Gate, context_at, session_on
 from tests.support.waiting import until
 
 from foldline.service.at_hand import RequestAtHand, begin
@@ -43,7 +43,7 @@ async def test_what_is_folded_when_an_idle_session_is_closed_is_nobodys_in_the_a
         return session
 
     session = opened.take("old", opener)
-    await asked_at(session, 5_950)  # above the soft trigger
+    await context_at(session, 5_950)  # above the soft trigger
     await asyncio.wait_for(gate.begun.wait(), 60)
     opened.release(session)
     begin(RequestAtHand("r-2", token="another"))

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from tests.service.api.client import Client, talk
+from tests.service.api.client import Client, chat
 from tests.service.supervised import supervised
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def test_requests_and_compactions_are_sent_to_a_collector(tmp_path, collector):
     }
     with supervised(tmp_path, "--store", "memory://", env=env) as service:
         client = Client(service.url)
-        client.begin("one", messages=talk(20))
+        client.begin("one", messages=chat(20))
         client.post("/sessions/one/compact")
         client.close()
         service.stop()

@@ -7,7 +7,7 @@ import contextlib
 import anthropic
 import openai
 import pytest
-from tests.service.served import in_front_of, served
+from tests.service.served import run_gateway, run_service
 from tests.service.upstream import JSON, Prepared, upstream
 from tests.support import patient
 
@@ -34,7 +34,7 @@ def two_upstreams(**changes):
     with upstream() as (one, openai_), upstream() as (other, anthropic_):
         for model, name in ((openai_, b"openai"), (anthropic_, b"anthropic")):
             model.prepared[""] = Prepared(207, [("x-name", name.decode())], [name, b"\xff", b"end"])
-        with served(openai_upstream=one, anthropic_upstream=other, **changes) as at:
+        with run_service(openai_upstream=one, anthropic_upstream=other, **changes) as at:
             yield at, openai_, anthropic_
 
 
@@ -141,7 +141,7 @@ def with_keys_of_its_own(monkeypatch, tokens):
     with upstream() as (url, model):
         model.prepared[""] = Prepared(207, JSON, [b"{}"])
         places = dict.fromkeys(("openai_upstream", "anthropic_upstream", "google_upstream"), url)
-        with served(store="memory://", tokens=tokens, **places) as at:
+        with run_service(store="memory://", tokens=tokens, **places) as at:
             yield at, model
 
 
@@ -205,7 +205,7 @@ def test_a_large_file_passes_through_and_is_not_held():
 
 
 def test_what_the_model_does_not_know_is_its_own_error_in_the_sdks():
-    with in_front_of(lambda _: "Yes.") as (at, _):
+    with run_gateway(lambda _: "Yes.") as (at, _):
         with openai.OpenAI(base_url=f"{at}/v1", api_key="any", max_retries=0, timeout=60) as client:
             with pytest.raises(openai.NotFoundError):
                 client.embeddings.create(model="m", input="a")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.service.served import in_front_of
+from tests.service.served import run_gateway
 
 from foldline.core.log.messages import ToolCall
 from foldline.testing import Answer, Scripted
@@ -38,7 +38,7 @@ def sent_in_all(policy, window):
     system = [{"role": "system", "content": HEAD["system"]}]
     tools = [{"type": "function", "function": one} for one in HEAD["tools"]]
     with (
-        in_front_of(model, policy=policy, fold_at=window) as (url, _),
+        run_gateway(model, policy=policy, fold_at=window) as (url, _),
         httpx2.Client(headers={"authorization": "Bearer k"}, timeout=60) as client,
     ):
         for place in places:

@@ -7,7 +7,7 @@ import re
 import time
 
 from tests.service.api.client import api
-from tests.service.served import nothing_is_let_in_by_time
+from tests.service.served import freeze_rate_clock
 from tests.support.values import MemoryKeyValues
 
 from foldline.errors import StoreError
@@ -64,7 +64,7 @@ async def test_requests_do_not_queue_for_a_store_that_is_away(monkeypatch):
 
 
 def test_what_is_left_is_told_in_every_answer(monkeypatch):
-    nothing_is_let_in_by_time(monkeypatch)
+    freeze_rate_clock(monkeypatch)
     with api(rate=60) as (client, _):
         left = []
         for _ in range(3):

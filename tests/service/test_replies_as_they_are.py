@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.service.served import served
+from tests.service.served import run_service
 from tests.service.upstream import Prepared, served_upstream, upstream
 from tests.support import patient
 
@@ -58,7 +58,7 @@ async def test_plain_json_for_a_stream_passes_and_is_recorded(form, kind, tmp_pa
     with upstream() as (url, model):
         headers = [("content-type", kind)] if kind else []
         model.prepared[""] = Prepared(200, headers, [raw[:9], raw[9:]])
-        with served(openai_upstream=url, anthropic_upstream=url, store=place) as at:
+        with run_service(openai_upstream=url, anthropic_upstream=url, store=place) as at:
             found = patient.post(f"{at}/v1{path}", json={"model": "m", "stream": True, **body})
     assert (found.status_code, found.content) == (200, raw)
     assert await said(place) == ["Where is the boat?", "Moored."]

@@ -7,7 +7,7 @@ import json
 import anthropic
 import openai
 import pytest
-from tests.service.served import in_front_of
+from tests.service.served import run_gateway
 
 from foldline.testing import Answer, Refusal, call
 
@@ -174,7 +174,7 @@ def client():
 @pytest.mark.slow
 @pytest.mark.parametrize("api", [Chat, ChatHelper, Responses, ResponsesHelper, Messages, MessagesHelper])
 def test_a_session_with_tool_calls_goes_on_past_its_window(api, client):
-    with in_front_of(answers, window=WINDOW) as (url, model):
+    with run_gateway(answers, window=WINDOW) as (url, model):
         made, heads = client(api, url)
         talk = api(made)
         talk.say(RULE)
@@ -202,7 +202,7 @@ def replaced(asked, messages):
 
 
 async def test_the_async_clients_stream_side_by_side():
-    with in_front_of(lambda asked: f"Answer to {asked.dialect}. {FILLER}") as (url, model):
+    with run_gateway(lambda asked: f"Answer to {asked.dialect}. {FILLER}") as (url, model):
         async with (
             openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="test", max_retries=0, timeout=60) as one,
             anthropic.AsyncAnthropic(base_url=url, api_key="test", max_retries=0, timeout=60) as other,
@@ -223,7 +223,7 @@ async def test_the_async_clients_stream_side_by_side():
 
 
 def test_models_and_counts_are_the_models_own(client):
-    with in_front_of(answers) as (url, model):
+    with run_gateway(answers) as (url, model):
         chat, _ = client(Chat, url)
         messages, heads = client(Messages, url)
         asked = {"model": "scripted", "messages": [{"role": "user", "content": "Hello there."}]}
@@ -238,7 +238,7 @@ def test_models_and_counts_are_the_models_own(client):
 
 @pytest.mark.parametrize("api", [Chat, Responses, Messages])
 def test_the_models_own_errors_reach_the_sdk_as_its_own_exceptions(api, client):
-    with in_front_of(lambda _: Refusal(429, retry_after=7)) as (url, _):
+    with run_gateway(lambda _: Refusal(429, retry_after=7)) as (url, _):
         talk = api(client(api, url)[0])
         talk.say("Begin.")
         library = anthropic if api is Messages else openai

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
-from tests.service.served import served
+from tests.service.served import run_service
 from tests.service.test_shutdown import FILLER
-from tests.support.live import Gate, Heard, answer, prompt, session_on, until
+from tests.support.live import Events, Gate, answer, grow_to, prompt, session_on
 from tests.support.values import MemoryKeyValues
 from tests.support.waiting import until as settled
 
@@ -39,7 +39,7 @@ class OneWorker:
         self.jobs = StoredDrafts(self.presence)
         self.session = session_on(store, gate)
         self.session.make_drafts_by(self.jobs)
-        self.heard = Heard(self.session)
+        self.heard = Events(self.session)
 
     @property
     def drafts(self):
@@ -48,7 +48,7 @@ class OneWorker:
     async def grow(self, tokens, number=0):
         """Say something until the view is so large, and ask for the context; returns the next number."""
         await self.session.follow()
-        number = await until(self.session, tokens, number)
+        number = await grow_to(self.session, tokens, number)
         await self.session.append(prompt(number, 1))
         await self.session.context()
         await self.session.append(answer(number, 1))
@@ -190,7 +190,7 @@ async def test_a_compaction_in_the_place_of_a_dead_workers_draft_says_so(store):
 
 async def test_a_fold_that_two_wait_for_is_paid_once(store):
     async with workers(store, Gate(), Gate()) as (one, two):
-        await until(one.session, 8_600)
+        await grow_to(one.session, 8_600)
         await two.session.follow()
         first = asyncio.ensure_future(one.session.compact())
         await asyncio.wait_for(one.gate.begun.wait(), 60)
@@ -204,7 +204,7 @@ async def test_a_fold_that_two_wait_for_is_paid_once(store):
 
 async def test_the_turn_to_compact_of_a_worker_that_died_or_was_cancelled_is_free(store):
     async with workers(store, Gate(), Gate(), Gate(opened=True)) as (one, two, three):
-        await until(one.session, 8_600)
+        await grow_to(one.session, 8_600)
         left = asyncio.ensure_future(one.session.compact())
         await asyncio.wait_for(one.gate.begun.wait(), 60)
         await one.die()
@@ -316,7 +316,7 @@ async def test_an_agent_at_two_workers_pays_once_for_each_fold(tmp_path):
     store = f"sqlite:///{tmp_path / 's.db'}"
     settled_by = {"store": store, "window": 14_000, "summaries": "upstream"}
     with serve_in_thread(model) as url:
-        one, two = (served(openai_upstream=url, **settled_by) for _ in range(2))
+        one, two = (run_service(openai_upstream=url, **settled_by) for _ in range(2))
         with one as first, two as second:
             for number in range(40):
                 messages.append({"role": "user", "content": f"Question {number}. {FILLER}"})

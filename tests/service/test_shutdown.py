@@ -13,7 +13,7 @@ import threading
 import httpx2
 import pytest
 from tests.service.api.client import Client, events, reply, user
-from tests.service.served import served
+from tests.service.served import run_service
 
 import foldline
 from foldline.service.jobs.drafts import ROWS
@@ -67,7 +67,7 @@ async def test_a_summary_that_is_being_written_is_kept(tmp_path):
     messages = []
     with (
         serve_in_thread(model) as url,
-        served(
+        run_service(
             openai_upstream=url, store=f"sqlite:///{file}", window=14_000, summaries="upstream", drain=60
         ) as at,
     ):
@@ -100,7 +100,7 @@ async def test_a_reply_and_a_turn_that_are_under_way_are_told_to_their_end(tmp_p
 
     with serve_in_thread(model) as url:
         name = f"openai-compatible:scripted@{url}/v1"
-        with served(model=name, store=f"sqlite:///{file}", window=14_000, drain=60) as at:
+        with run_service(model=name, store=f"sqlite:///{file}", window=14_000, drain=60) as at:
             client = Client(at)
             client.begin("one")
             asking = threading.Thread(target=turn, args=(client,))
@@ -118,7 +118,7 @@ def test_it_does_not_wait_for_longer_than_it_was_told(tmp_path):
     model = Held(only_summaries=False)
     with serve_in_thread(model) as url:
         name = f"openai-compatible:scripted@{url}/v1"
-        with served(model=name, store=f"sqlite:///{tmp_path / 's.db'}", drain=1.0) as at:
+        with run_service(model=name, store=f"sqlite:///{tmp_path / 's.db'}", drain=1.0) as at:
             client = Client(at)
             client.begin("one")
             with client.http.stream("POST", "/sessions/one/turns", json={"text": "Question."}):

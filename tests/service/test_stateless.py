@@ -6,7 +6,7 @@ import json
 
 import httpx2
 import pytest
-from tests.service.served import in_front_of, served
+from tests.service.served import run_gateway, run_service
 from tests.support import patient
 from tests.support.ui_chunks import chunks_of
 
@@ -33,7 +33,7 @@ def text_of(message):
 
 @pytest.fixture
 def url():
-    with served(window=8_000, store="memory://") as at:
+    with run_service(window=8_000, store="memory://") as at:
         yield at
 
 
@@ -186,7 +186,7 @@ def turn(url, messages, **body):
 
 
 def test_a_turn_streams_its_reply():
-    with in_front_of(["It is done."], window=8_000) as (url, model):
+    with run_gateway(["It is done."], window=8_000) as (url, model):
         answer = turn(url, history(1), system="You help.")
     found = events(answer)
     assert answer.headers["x-vercel-ai-ui-message-stream"] == "v1"
@@ -209,7 +209,7 @@ def folded_to(messages, state):
 
 
 def test_a_compaction_stands_before_the_reply_of_its_turn():
-    with in_front_of(["Go on."], window=8_000) as (url, model):
+    with run_gateway(["Go on."], window=8_000) as (url, model):
         found = events(turn(url, history(12)))
     assert [one["type"] for one in found[:3]] == ["start", "data-compaction-started", "data-compaction"]
     assert found[1]["transient"]
@@ -220,7 +220,7 @@ def test_a_compaction_stands_before_the_reply_of_its_turn():
 
 
 def test_the_chunk_of_moldables_proposal_is_sent_where_the_client_asks_for_it():
-    with in_front_of(["Go on."], window=8_000) as (url, _):
+    with run_gateway(["Go on."], window=8_000) as (url, _):
         answer = turn(url, history(12), chunks="moldable")
     (told,) = [
         json.loads(line.removeprefix("data: "))
@@ -232,7 +232,7 @@ def test_the_chunk_of_moldables_proposal_is_sent_where_the_client_asks_for_it():
 
 def test_without_a_state_the_newest_that_the_messages_carry_counts():
     messages = history(12)
-    with in_front_of(["Go on.", "And on."], window=8_000) as (url, model):
+    with run_gateway(["Go on.", "And on."], window=8_000) as (url, model):
         (told,) = of_kind(events(turn(url, messages)), "data-compaction")
         reply = {"id": "r", "role": "assistant", "parts": [told, {"type": "text", "text": "Go on."}]}
         found = events(turn(url, [*messages, reply, said("user", 99, "Short.")]))
@@ -245,7 +245,7 @@ def test_without_a_state_the_newest_that_the_messages_carry_counts():
 
 def test_what_the_text_says_of_its_version_is_what_the_state_says():
     messages, state = history(12), None
-    with served(window=8_000, store="memory://") as url:
+    with run_service(window=8_000, store="memory://") as url:
         for number in range(1, 4):
             found = fold(url, messages=messages, compactionState=state, compact=True)
             state = found["compactionState"]
@@ -270,7 +270,7 @@ def with_result(turns, size):
 
 @pytest.mark.parametrize("messages", [with_result(3, 4_000), [*history(3), said("user", 9, FILLER * 16)]])
 def test_what_moldables_own_count_overlooks_is_folded_before_it_overflows(messages):
-    with in_front_of(["Go on."], window=8_000) as (url, model):
+    with run_gateway(["Go on."], window=8_000) as (url, model):
         found = fold(url, messages=messages)
         assert found["compacted"]
         told = events(turn(url, messages))
@@ -281,7 +281,7 @@ def test_what_moldables_own_count_overlooks_is_folded_before_it_overflows(messag
 
 def test_what_overflows_all_the_same_is_folded_and_asked_again():
     messages = with_result(4, 1_200)
-    with in_front_of(Scripted(["Go on."], window=4_000), window=20_000) as (url, model):
+    with run_gateway(Scripted(["Go on."], window=4_000), window=20_000) as (url, model):
         told = events(turn(url, messages))
     assert told[-1]["type"] == "finish"
     assert of_kind(told, "data-compaction")
@@ -289,7 +289,7 @@ def test_what_overflows_all_the_same_is_folded_and_asked_again():
 
 
 def test_what_cannot_be_made_to_fit_is_warned_of():
-    with served(window=2_000, store="memory://") as url:
+    with run_service(window=2_000, store="memory://") as url:
         found = fold(url, messages=[said("user", 1, FILLER * 12)], system="Never guess. " * 900)
     assert "fit" in " ".join(found["warnings"])
 
@@ -298,7 +298,7 @@ def test_a_summariser_that_is_dead_is_a_warning_in_the_answer():
     def says(asked):
         return Refusal(500, "no summary today") if len(asked.messages) == 2 else "Go on."
 
-    with in_front_of(says, window=8_000, summaries="upstream") as (url, _):
+    with run_gateway(says, window=8_000, summaries="upstream") as (url, _):
         given = {"messages": history(12), "model": "openai:scripted"}
         folded = httpx2.post(f"{url}/api/fold", json=given, headers={"authorization": "Bearer k"}, timeout=60)
         told = events(turn(url, history(12)))
@@ -308,7 +308,7 @@ def test_a_summariser_that_is_dead_is_a_warning_in_the_answer():
 
 def test_system_messages_at_the_head_are_sent():
     rule = {"id": "s", "role": "system", "parts": [{"type": "text", "text": "Answer in Latin."}]}
-    with in_front_of(["Ita."], window=8_000) as (url, model):
+    with run_gateway(["Ita."], window=8_000) as (url, model):
         events(turn(url, [rule, *history(1)], system="You help."))
         assert fold(url, messages=[rule, *history(12)])["messages"][0] == rule
     assert model.requests[0].messages[0]["content"] == "You help.\n\nAnswer in Latin."
@@ -317,7 +317,7 @@ def test_system_messages_at_the_head_are_sent():
 @pytest.mark.parametrize("name", ["openai:own", None])
 def test_the_services_own_model_is_asked_where_the_service_was_told(name, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "service-key")
-    with in_front_of(["It is done."], window=8_000, model="openai:own") as (url, model):
+    with run_gateway(["It is done."], window=8_000, model="openai:own") as (url, model):
         found = events(turn(url, history(12), model=name))
     assert found[-1]["type"] == "finish"
     assert of_kind(found, "data-compaction")  # by the window that the service was told
@@ -329,7 +329,7 @@ def test_the_services_own_model_is_asked_where_the_service_was_told(name, monkey
     ["openai/gpt-5.2", "openrouter/minimax/minimax-m2.1", "openrouter/google/gemini-3-flash-preview"],
 )
 def test_models_as_moldable_names_them_are_known(name):
-    with in_front_of(["It is done."], window=8_000) as (url, model):
+    with run_gateway(["It is done."], window=8_000) as (url, model):
         found = events(turn(url, history(1), model=name))
         assert fold(url, messages=history(1), model=name)["warnings"] == []
     assert found[-1]["type"] == "finish"
@@ -337,7 +337,7 @@ def test_models_as_moldable_names_them_are_known(name):
 
 
 def test_a_reply_of_nothing_is_an_error_of_the_stream():
-    with in_front_of([Answer(stop="refused")], window=8_000) as (url, _):
+    with run_gateway([Answer(stop="refused")], window=8_000) as (url, _):
         found = events(turn(url, history(1)))
     assert found[-1]["type"] == "error"
 
@@ -345,7 +345,7 @@ def test_a_reply_of_nothing_is_an_error_of_the_stream():
 def test_calls_and_thoughts_are_told():
     reply = Answer(text="I read it.", thinking="Hm.", calls=call("read", path="a.py").calls)
     tools = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}]
-    with in_front_of([reply], window=8_000) as (url, _):
+    with run_gateway([reply], window=8_000) as (url, _):
         found = events(turn(url, history(1), tools=tools))
     (told,) = [one for one in found if one["type"] == "tool-input-available"]
     assert (told["toolName"], told["input"]) == ("read", {"path": "a.py"})
@@ -356,13 +356,13 @@ def test_a_summary_that_fails_does_not_fail_the_turn():
     def says(asked):
         return Refusal(500, "no summary today") if len(asked.messages) == 2 else "Go on."
 
-    with in_front_of(says, window=8_000, summaries="upstream") as (url, _):
+    with run_gateway(says, window=8_000, summaries="upstream") as (url, _):
         found = events(turn(url, history(12)))
     assert "".join(one.get("delta", "") for one in found) == "Go on."
 
 
 def test_a_model_that_refuses_is_an_error_of_the_stream():
-    with in_front_of([Refusal(401, "not today")], window=8_000) as (url, _):
+    with run_gateway([Refusal(401, "not today")], window=8_000) as (url, _):
         found = events(turn(url, history(1)))
     assert found[-1]["type"] == "error"
     assert "not today" in found[-1]["errorText"]
@@ -376,7 +376,7 @@ def test_where_a_model_is_the_settings_say_alone(url, model):
 
 
 def test_a_token_is_needed_where_tokens_are_set():
-    with served(store="memory://", tokens={"token-for-tests-1": "a"}) as url:
+    with run_service(store="memory://", tokens={"token-for-tests-1": "a"}) as url:
         assert patient.post(f"{url}/api/fold", json={"messages": []}).status_code == 401
         headers = {"authorization": "Bearer token-for-tests-1"}
         assert patient.post(f"{url}/api/fold", json={"messages": []}, headers=headers).status_code == 200

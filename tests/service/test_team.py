@@ -16,8 +16,8 @@ from io import BytesIO
 
 import msgspec
 import pytest
-from tests.service.api.client import Client, api, talk, user
-from tests.service.served import in_front_of
+from tests.service.api.client import Client, api, chat, user
+from tests.service.served import run_gateway
 from tests.support import patient
 from tests.support.waiting import wait_until
 
@@ -52,7 +52,7 @@ def ids(client, **query):
 
 def test_sessions_have_a_user_by_whom_they_are_listed_and_deleted(store):
     with api(store=store) as (client, _):
-        client.begin("a1", user="ada", title="The parser", metadata={"project": "compiler"}, messages=talk(2))
+        client.begin("a1", user="ada", title="The parser", metadata={"project": "compiler"}, messages=chat(2))
         client.begin("a2", user="ada")
         client.begin("b1", user="bob")
         client.begin("none")
@@ -109,7 +109,7 @@ def test_user_metadata_and_title_of_a_session_are_changed(store):
 
 def test_a_change_holds_on_every_branch_and_beside_the_user_that_an_agent_names():
     body = {"model": "m", "messages": [user("Hello.")]}
-    with in_front_of(["Hello.", "Hello."]) as (url, _):
+    with run_gateway(["Hello.", "Hello."]) as (url, _):
 
         def ask(who):
             headers = {"authorization": "Bearer k", "foldline-session": "one", "foldline-user": who}
@@ -150,7 +150,7 @@ def test_pages_have_every_session_once_whatever_comes_and_goes(store):
 
 def test_an_agent_names_the_user_of_its_session():
     body = {"model": "m", "messages": [user("Hello.")]}
-    with in_front_of(["Hello.", "Hello.", "Hello."]) as (url, model):
+    with run_gateway(["Hello.", "Hello.", "Hello."]) as (url, model):
         for name in ("ada", "ada", "not a name"):
             headers = {"authorization": "Bearer k", "foldline-user": name}
             assert patient.post(f"{url}/v1/chat/completions", json=body, headers=headers).status_code == 200
@@ -162,7 +162,7 @@ def test_an_agent_names_the_user_of_its_session():
 def test_what_was_not_used_for_long_is_deleted(tmp_path):
     url = f"sqlite:///{tmp_path / 's.db'}"
     with api(store=url) as (client, _):
-        client.begin("one", messages=talk(2))
+        client.begin("one", messages=chat(2))
     with api(store=url, keep_days=400.0) as (client, _):
         client.begin("two")
         assert ids(client) == (2, {"one", "two"})
@@ -180,7 +180,7 @@ def test_a_deletion_whose_pages_another_process_still_reads_is_done_and_told(tmp
     file = tmp_path / "s.db"
     with api(store=f"sqlite:///{file}") as (client, _), closing(sqlite3.connect(file)) as reader:
         for name in ("one", "two", "three"):
-            client.begin(name, messages=talk(2))
+            client.begin(name, messages=chat(2))
         reader.execute("BEGIN")
         assert reader.execute("SELECT count(*) FROM entries").fetchone()[0]
         client.send("DELETE", "/sessions/one", 204)
@@ -226,11 +226,11 @@ async def test_an_old_transcript_is_kept_as_long_as_if_it_were_said_when_it_was_
 def test_folds_and_undos_are_in_the_audit_log_with_who_made_them(store):
     headers = {"authorization": f"Bearer {OWNER}", "x-request-id": "r-1"}
     with api(store=store, tokens=TOKENS, headers=headers) as (client, _):
-        client.begin("one", messages=talk(20))
+        client.begin("one", messages=chat(20))
         receipt = client.post("/sessions/one/compact").json()["receipt"]
         client.post("/sessions/one/undo")
         client.post("/sessions/one/redo")
-        client.begin("two", messages=talk(20))
+        client.begin("two", messages=chat(20))
         client.post("/sessions/two/compact")
 
         def lines(**query):
@@ -281,7 +281,7 @@ def test_a_fold_is_posted_signed_and_again_where_it_was_not_taken(receiver, monk
     monkeypatch.setattr("foldline.service.feed.WAITS", (0.0, 0.01))
     hook = Webhook(f"http://127.0.0.1:{receiver.server_port}/in", SECRET, ("session.compacted",))
     with api(webhooks=(hook,)) as (client, _):
-        client.begin("one", messages=talk(20))
+        client.begin("one", messages=chat(20))
         receipt = client.post("/sessions/one/compact").json()["receipt"]
         client.post("/sessions/one/undo")
         wait_until(lambda: [len(tries) for tries in receiver.came.values()] == [2], 60)
@@ -334,7 +334,7 @@ def follow(client, session, count, meanwhile=None, **headers):
 def test_a_session_is_followed_and_gone_on_with_from_the_last_event(store):
     with api(store=store) as (client, _), api(store=store) as (other, _):
         shared = client if store == "memory://" else other
-        client.begin("one", messages=talk(20))
+        client.begin("one", messages=chat(20))
         before = client.leaf("one")[1:-1]
         shared.post("/sessions/one/compact")
         shared.post("/sessions/one/undo")

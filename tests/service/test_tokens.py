@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from starlette.requests import Request
-from tests.cli.calling import call
+from tests.cli.calling import run_command
 from tests.service.api.client import Client, api, user
-from tests.service.served import served
+from tests.service.served import run_service
 from tests.service.upstream import JSON, Prepared, served_upstream
 from tests.support import patient
 
@@ -81,7 +81,7 @@ def test_a_page_is_read_and_not_changed_with_a_token_that_reads():
 
 def test_the_hash_of_a_token_opens_nothing_nor_does_another_text_with_a_hash():
     text = "this-is-no-token-of-ours"
-    with served(store="memory://", tokens={**TOKENS, hashed(text): "a"}) as url:
+    with run_service(store="memory://", tokens={**TOKENS, hashed(text): "a"}) as url:
         for token in (hashed(READER), hashed(READER).removeprefix("sha256:"), text, READER.upper()):
             assert patient.get(f"{url}/api/sessions", headers=bearer(token)).status_code == 401
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_a_token_is_told_at_the_start(tokens, told):
 
 def test_a_token_is_made_and_its_line_taken_as_it_stands(tmp_path, capfdbinary):
     words = ["tokens", "acme", "--name", 'the "ci"', "--scope", "read", "--scope", "write", "--days", "30"]
-    made = call(capfdbinary, *words)
+    made = run_command(capfdbinary, *words)
     token, line = made.out.strip(), made.err.partition("[serve.tokens]")[2]
     assert token not in made.err
     (tmp_path / ".foldline").mkdir()
@@ -137,10 +137,10 @@ def test_a_token_is_made_and_its_line_taken_as_it_stands(tmp_path, capfdbinary):
 
 
 def test_a_token_is_made_as_json(capfdbinary):
-    found = call(capfdbinary, "tokens", "acme", "--json").json
+    found = run_command(capfdbinary, "tokens", "acme", "--json").json
     assert found["hash"] == hashed(found["token"])
     assert found["scopes"] == ["read", "write", "admin"]
-    assert call(capfdbinary, "tokens", "No Name").code == 2
+    assert run_command(capfdbinary, "tokens", "No Name").code == 2
 
 
 def written(tokens):

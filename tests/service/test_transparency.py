@@ -308,7 +308,7 @@ def test_recorded_sessions_pass_as_they_are(client):
     some = random.Random(0)
     for number, path in enumerate(some.sample(paths, min(30, len(paths)))):
         dialect, stream = tuple(PATHS)[number % 3], bool(number % 2)
-        said = decode_all(corpus.chat(path)[:80])
+        said = decode_all(corpus.chat_messages(path)[:80])
         rendered = get(dialect).render([(message, ()) for message in said], whole=True).messages
         body = request(some, dialect, rendered, stream=stream)
         client.exchange(PATHS[dialect], body, reply(some, dialect, stream=stream))

@@ -9,7 +9,7 @@ import threading
 
 import msgspec
 import uvicorn
-from tests.service.served import served
+from tests.service.served import run_service
 
 JSON = [("content-type", "application/json")]
 
@@ -89,5 +89,8 @@ def upstream(app=None):
 @contextlib.contextmanager
 def served_upstream(**changes):
     """Serve an upstream with the service in front of it; yields the service's URL and the upstream."""
-    with upstream() as (url, model), served(openai_upstream=url, anthropic_upstream=url, **changes) as at:
+    with (
+        upstream() as (url, model),
+        run_service(openai_upstream=url, anthropic_upstream=url, **changes) as at,
+    ):
         yield at, model

@@ -1,5 +1,5 @@
 import pytest
-from tests.support.live import close_those_of
+from tests.support.live import close_sessions_on
 
 from foldline.stores import open_store
 
@@ -9,5 +9,5 @@ async def store(request, tmp_path):
     urls = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path / 'sessions.db'}"}
     opened = open_store(urls.get(request.param) or request.getfixturevalue("postgres_url"))
     yield opened
-    await close_those_of(opened)
+    await close_sessions_on(opened)
     await opened.close()

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from tests.support.live import changed, session_on
+from tests.support.live import policy_with, session_on
 
 from foldline.core.decide.price import Price
 from foldline.core.measure.window import Window
@@ -80,7 +80,7 @@ async def certified(store, dialect, answer, *, policy=None, **more):
         writer,
         window=WINDOW,
         dialect=dialect,
-        policy=policy or changed(background=False, certify=4, enable_pruning=False),
+        policy=policy or policy_with(background=False, certify=4, enable_pruning=False),
         tools=[READ[dialect]],
         **more,
     )
@@ -133,11 +133,15 @@ async def test_the_price_is_told_before_and_nothing_is_asked_for_a_preview(store
 
 
 async def test_it_is_off_by_default_and_says_where_no_model_is_at_hand(store):
-    session, model = await certified(store, "openai-chat", repeating, policy=changed(background=False))
+    session, model = await certified(store, "openai-chat", repeating, policy=policy_with(background=False))
     assert (await session.compact()).certificate is None
     assert not any(map(is_decision, model.requests))
     alone = session_on(
-        store, window=WINDOW, policy=changed(background=False, certify=4), name="alone", dialect="openai-chat"
+        store,
+        window=WINDOW,
+        policy=policy_with(background=False, certify=4),
+        name="alone",
+        dialect="openai-chat",
     )
     await alone.append(*turns("openai-chat", 14))
     receipt = await alone.compact()

@@ -4,7 +4,7 @@ import asyncio
 from contextvars import copy_context
 
 import pytest
-from tests.support.live import Gate, Heard, answer, changed, prompt, session_on, until
+from tests.support.live import Events, Gate, answer, grow_to, policy_with, prompt, session_on
 from tests.support.waiting import until as settled
 
 from foldline.core.decide.ask import Nothing
@@ -18,8 +18,8 @@ from foldline.session.shared import summaries_by
 
 SOFT, HARD, USABLE = 5_950, 7_650, 8_500
 SMALL = {"estimator": "foldline", "reserve": Amount(tokens=1_500), "keep": Keep(amount=Amount(tokens=2_000))}
-PI = changed("pi", **SMALL)
-GENCODE = changed("gencode", estimator="foldline", reserve=Amount(tokens=1_500))
+PI = policy_with("pi", **SMALL)
+GENCODE = policy_with("gencode", estimator="foldline", reserve=Amount(tokens=1_500))
 
 
 async def path(store):
@@ -114,7 +114,7 @@ async def test_gencode_folds_behind_the_message_of_the_user_too(store):
 async def test_the_draft_of_foldline_begins_after_the_reply(store):
     gate = Gate()
     session = session_on(store, gate)
-    heard = Heard(session)
+    heard = Events(session)
     number = await nearly_full(session, SOFT)
     assert not heard.of("draft_started")
     await session.append(long_answer(number))
@@ -127,7 +127,7 @@ async def test_the_draft_of_foldline_begins_after_the_reply(store):
 
 
 async def test_a_policy_that_looks_before_requests_does_nothing_behind_a_message(store):
-    session = session_on(store, policy=changed("klaude", **SMALL))
+    session = session_on(store, policy=policy_with("klaude", **SMALL))
     await session.append(*(said for number in range(20) for said in (prompt(number), answer(number))))
     await session.append(prompt(20))
     await session.settled()
@@ -158,7 +158,7 @@ async def test_an_append_never_waits_and_what_is_said_meanwhile_stays_behind_the
 async def test_appends_in_a_row_start_one_look_and_one_compaction(store):
     gate = Gate()
     session = session_on(store, gate, policy=GENCODE)
-    heard = Heard(session)
+    heard = Events(session)
     number = await nearly_full(session)
     for more in range(3):
         await session.append(long_answer(number + more))
@@ -173,7 +173,7 @@ async def test_appends_in_a_row_start_one_look_and_one_compaction(store):
 
 async def test_a_compaction_that_fails_behind_an_append_is_told_and_struck_once(store, monkeypatch):
     session = session_on(store, policy=PI)
-    heard = Heard(session)
+    heard = Events(session)
     number = await nearly_full(session)
 
     def broken(*_):
@@ -205,7 +205,7 @@ async def test_a_floor_that_nothing_can_lower_is_raised_by_the_next_request_not_
     await session.settled()
 
 
-@pytest.mark.parametrize("policy", [PI, changed()], ids=["compacting", "drafting"])
+@pytest.mark.parametrize("policy", [PI, policy_with()], ids=["compacting", "drafting"])
 async def test_closing_midway_leaves_the_session_whole(store, policy):
     gate = Gate()
     session = session_on(store, gate, policy=policy)
@@ -227,7 +227,7 @@ async def test_closing_midway_leaves_the_session_whole(store, policy):
 async def test_by_hand_what_goes_on_in_the_background_gives_way(store):
     gate = Gate()
     session = session_on(store, gate, policy=PI)
-    heard = Heard(session)
+    heard = Events(session)
     number = await nearly_full(session)
     await session.append(long_answer(number))
     await asyncio.wait_for(gate.begun.wait(), 60)
@@ -241,13 +241,13 @@ async def test_by_hand_what_goes_on_in_the_background_gives_way(store):
 
 
 @pytest.mark.parametrize(
-    "more", [{"policy": changed(enabled=False)}, {"policy": changed(), "subagent": True}]
+    "more", [{"policy": policy_with(enabled=False)}, {"policy": policy_with(), "subagent": True}]
 )
 async def test_where_no_threshold_counts_nothing_begins(store, more):
     gate = Gate(opened=True)
     session = session_on(store, gate, **more)
-    heard = Heard(session)
-    await until(session, 9_000)
+    heard = Events(session)
+    await grow_to(session, 9_000)
     await session.settled()
     assert set(heard.names) == {"message"}
     assert gate.asked == 0
@@ -255,7 +255,7 @@ async def test_where_no_threshold_counts_nothing_begins(store, more):
 
 async def test_what_is_said_while_a_boundary_is_made_is_new_to_the_next_request(store):
     gate = Gate()
-    session = session_on(store, gate, policy=changed("klaude", **SMALL))
+    session = session_on(store, gate, policy=policy_with("klaude", **SMALL))
     number = await nearly_full(session)
     making = asyncio.create_task(session.compact())
     await asyncio.wait_for(gate.begun.wait(), 60)

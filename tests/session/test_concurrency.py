@@ -8,14 +8,14 @@ import sys
 import pytest
 from tests.support.live import (
     WINDOW,
-    Fails,
+    Failing,
     Gate,
     answer,
-    asked_at,
-    changed,
+    context_at,
+    policy_with,
     prompt,
+    run_turns,
     session_on,
-    turns,
 )
 from tests.support.talk import user
 from tests.support.waiting import until as settled
@@ -48,7 +48,7 @@ async def test_two_tasks_that_need_a_compaction_make_one(store):
 async def test_appends_go_on_while_somebody_waits_for_a_summary(store):
     gate = Gate()
     session = session_on(store, gate)
-    await turns(session, 6)
+    await run_turns(session, 6)
     doing = asyncio.create_task(session.compact())
     await asyncio.wait_for(gate.begun.wait(), 60)
     for number in range(6, 9):
@@ -83,14 +83,14 @@ async def test_two_sessions_on_one_path_commit_one_draft(store):
     """As two processes would: each has drafted, one is first."""
     gates = Gate(), Gate()
     first, second = session_on(store, gates[0]), session_on(store, gates[1])
-    number = await asked_at(first, 5_950)
+    number = await context_at(first, 5_950)
     await second.context()
     await asyncio.wait_for(asyncio.gather(*(gate.begun.wait() for gate in gates)), 60)
     for gate in gates:
         gate.go.set()
     await settled(lambda: first._compactor.drafts.ready and second._compactor.drafts.ready)
     await first.append(answer(number))
-    number = await asked_at(first, 7_650, number + 1)
+    number = await context_at(first, 7_650, number + 1)
     with pytest.raises(foldline.LeafMoved):
         await second.append({"role": "user", "content": "from behind"})
     await second.append({"role": "user", "content": "from behind"})
@@ -103,7 +103,7 @@ async def test_two_sessions_on_one_path_commit_one_draft(store):
 async def test_a_boundary_of_another_writer_makes_a_finished_compaction_void(store):
     gate = Gate()
     session = session_on(store, gate)
-    await turns(session, 6)
+    await run_turns(session, 6)
     doing = asyncio.create_task(session.compact())
     await asyncio.wait_for(gate.begun.wait(), 60)
     other = session_on(store)
@@ -117,7 +117,7 @@ async def test_a_boundary_of_another_writer_makes_a_finished_compaction_void(sto
 @pytest.mark.parametrize("delay", [0, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016])
 async def test_cancelled_at_any_await_the_session_goes_on(store, delay):
     gate = Gate(opened=True)
-    session = session_on(store, gate, policy=changed(background=False))
+    session = session_on(store, gate, policy=policy_with(background=False))
     said = []
     for number in range(20):
         await session.append(prompt(number), answer(number))
@@ -142,8 +142,8 @@ async def test_cancelled_at_any_await_the_session_goes_on(store, delay):
 
 
 async def test_an_undo_that_is_cancelled_behind_its_append_is_seen_at_once(store, monkeypatch):
-    session = session_on(store, policy=changed(background=False))
-    await turns(session, 6)
+    session = session_on(store, policy=policy_with(background=False))
+    await run_turns(session, 6)
     await session.compact(target=2_000)
     reading, never = asyncio.Event(), asyncio.Event()
 
@@ -164,7 +164,7 @@ async def test_an_undo_that_is_cancelled_behind_its_append_is_seen_at_once(store
 async def test_a_waiter_that_is_cancelled_does_not_cancel_the_draft(store):
     gate = Gate()
     session = session_on(store, gate)
-    number = await asked_at(session, 5_950)
+    number = await context_at(session, 5_950)
     await asyncio.wait_for(gate.begun.wait(), 60)
     while session.view_tokens <= 8_500:
         number += 1
@@ -237,8 +237,8 @@ def test_processes_share_a_session(tmp_path):
 
 async def test_the_prefix_is_the_sessions_own_next_request(store):
     tools = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}]
-    session = session_on(store, Fails(), system="Be kind.", tools=tools)
-    await turns(session, 2)
+    session = session_on(store, Failing(), system="Be kind.", tools=tools)
+    await run_turns(session, 2)
     await session.append(prompt(2))
     call = session.prefix()
     assert call.messages == await session.context()
@@ -259,7 +259,7 @@ async def test_a_late_write_brings_nothing_of_a_purged_session_back(store):
 
 async def test_a_hook_that_would_wait_for_its_own_compaction_is_refused_at_once(store):
     session = session_on(store)
-    await turns(session, 12)
+    await run_turns(session, 12)
     told = set()
 
     async def hook(_planned):
@@ -279,7 +279,7 @@ async def test_a_hook_that_would_wait_for_its_own_compaction_is_refused_at_once(
 
 async def test_live_state_that_asks_its_own_session_is_refused_at_once(store, caplog):
     session = session_on(store)
-    await turns(session, 12)
+    await run_turns(session, 12)
     later = []
 
     async def tokens():

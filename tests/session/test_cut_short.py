@@ -1,7 +1,7 @@
 """A reply that the window cut short: handed over, it is folded for and asked for again."""
 
 import pytest
-from tests.support.live import Heard, prompt, session_on, turns
+from tests.support.live import Events, prompt, run_turns, session_on
 
 from foldline.core.measure.window import Window
 from foldline.errors import InputError, OverflowRemains, ProviderError
@@ -12,7 +12,7 @@ WIDE = Window(context=100_000, output=8_000)
 
 async def wide(store, **more):
     session = session_on(store, window=WIDE, **more)
-    await turns(session, 12)
+    await run_turns(session, 12)
     await session.append(prompt(12))
     return session
 
@@ -38,7 +38,7 @@ def cut(input_tokens, output, *, arguments=None, usage=True):
 )
 async def test_a_reply_that_the_window_cut_short_is_mended_and_asked_for_again(store, reply, max_tokens):
     session = await wide(store, known=False)
-    heard = Heard(session)
+    heard = Events(session)
     size = session.view_tokens
     messages = await session.overflowed(reply, max_tokens=max_tokens)
     assert session.view_tokens < size
@@ -85,10 +85,10 @@ class Notes:
 async def test_only_behind_an_overflow_the_summariser_is_told_that_the_request_was_refused(store):
     notes = Notes()
     session = session_on(store, notes, window=WIDE)
-    await turns(session, 12)
+    await run_turns(session, 12)
     await session.append(prompt(12))
     await session.overflowed(ProviderError("too long", kind="overflow", status=400))
-    await turns(session, 6, 20)
+    await run_turns(session, 6, 20)
     await session.compact()
     assert notes.asked == [True, False]
 

@@ -4,17 +4,17 @@ import asyncio
 
 import pytest
 from tests.support.live import (
-    Fails,
+    Events,
+    Failing,
     Gate,
-    Heard,
     answer,
-    asked_at,
-    changed,
+    context_at,
+    grow_to,
+    joined_texts,
+    policy_with,
     prompt,
+    run_turns,
     session_on,
-    texts,
-    turns,
-    until,
 )
 from tests.support.waiting import until as settled
 
@@ -29,7 +29,7 @@ SOFT, HARD, USABLE = 5_950, 7_650, 8_500
 async def drafted(store, gate, **more):
     """A session over its soft trigger, its summary in the making."""
     session = session_on(store, gate, **more)
-    number = await asked_at(session, SOFT)
+    number = await context_at(session, SOFT)
     await asyncio.wait_for(gate.begun.wait(), 60)
     return session, number
 
@@ -37,10 +37,10 @@ async def drafted(store, gate, **more):
 async def test_above_the_soft_trigger_a_draft_is_made_while_the_session_goes_on(store):
     gate = Gate()
     session, number = await drafted(store, gate)
-    heard = Heard(session)
+    heard = Events(session)
     before = await session.context()
     await session.append(answer(number, 1))
-    await turns(session, 2, number + 1, lines=1)
+    await run_turns(session, 2, number + 1, lines=1)
     assert (await session.context())[: len(before)] == before, "nothing is committed at the soft trigger"
     assert gate.asked == 1
     gate.go.set()
@@ -52,11 +52,11 @@ async def test_above_the_soft_trigger_a_draft_is_made_while_the_session_goes_on(
 async def test_at_the_hard_trigger_the_draft_is_committed_without_another_call(store):
     gate = Gate()
     session, number = await drafted(store, gate)
-    heard = Heard(session)
+    heard = Events(session)
     await session.append(answer(number))
     gate.go.set()
     await settled(lambda: session._compactor.drafts.ready is not None)
-    number = await until(session, HARD, number + 1)
+    number = await grow_to(session, HARD, number + 1)
     await session.append(prompt(number))
     messages = await session.context()
     [done] = heard.of("compacted")
@@ -81,11 +81,11 @@ async def test_the_commit_of_a_draft_looks_at_no_message_again(store, monkeypatc
     session, number = await drafted(store, gate)
     gate.go.set()
     await settled(lambda: session._compactor.drafts.ready is not None)
-    number = await until(session, HARD, number + 1)
+    number = await grow_to(session, HARD, number + 1)
     await session.append(prompt(number))
     assert looked, "each message is looked at for secrets once"
     looked.clear()
-    heard = Heard(session)
+    heard = Events(session)
     await session.context()
     assert "compacted" in heard.names
     assert not looked
@@ -94,10 +94,10 @@ async def test_the_commit_of_a_draft_looks_at_no_message_again(store, monkeypatc
 async def test_what_a_draft_commits_is_what_a_fresh_reader_sees(store):
     gate = Gate(opened=True)
     session = session_on(store, gate)
-    heard = Heard(session)
+    heard = Events(session)
     number = 0
     while not heard.of("compacted"):
-        await turns(session, 1, number)
+        await run_turns(session, 1, number)
         await settled(lambda: not session._compactor.drafts.running)
         number += 1
     assert heard.of("compacted")[0].drafted
@@ -112,7 +112,7 @@ async def test_a_view_that_still_fits_does_not_wait_for_a_draft_in_the_making(st
     gate = Gate()
     session, number = await drafted(store, gate)
     await session.append(answer(number))
-    number = await until(session, HARD, number + 1)
+    number = await grow_to(session, HARD, number + 1)
     assert session.view_tokens <= USABLE
     await session.append(prompt(number, 1))
     messages = await asyncio.wait_for(session.context(), 60)
@@ -172,7 +172,7 @@ async def test_a_draft_that_would_leave_too_much_is_made_anew(store):
 async def test_only_where_no_draft_is_there_somebody_waits(store):
     gate = Gate()
     session = session_on(store, gate)
-    heard = Heard(session)
+    heard = Events(session)
     await session.append(*(said for number in range(20) for said in (prompt(number), answer(number))))
     await session.append(prompt(20))
     waiting = asyncio.create_task(session.context())
@@ -189,17 +189,17 @@ async def test_a_pin_set_after_the_draft_is_quoted_by_what_is_committed(store):
     session = session_on(store, gate)
     [odd] = await session.append({"role": "user", "content": "The clock is 7 minutes late."})
     await session.append(answer(0, 1))
-    number = await asked_at(session, SOFT, 1)
+    number = await context_at(session, SOFT, 1)
     await asyncio.wait_for(gate.begun.wait(), 60)
     await session.pin(odd)
     gate.go.set()
     await settled(lambda: session._compactor.drafts.ready is not None)
     await session.append(answer(number))
-    number = await until(session, HARD, number + 1)
+    number = await grow_to(session, HARD, number + 1)
     await session.append(prompt(number))
     folded = await session.context()
     assert gate.asked == 1
-    assert "The clock is 7 minutes late." in texts(folded[:1])
+    assert "The clock is 7 minutes late." in joined_texts(folded[:1])
     await session.unpin(odd)
 
 
@@ -207,16 +207,16 @@ async def test_a_pin_set_after_the_draft_is_quoted_by_what_is_committed(store):
 async def test_a_boundary_that_comes_first_makes_a_draft_void(store, act):
     gate = Gate(opened=True)
     session = session_on(store, gate)
-    await until(session, 3_000)
+    await grow_to(session, 3_000)
     await session.compact()
-    number = await asked_at(session, SOFT, 40)
+    number = await context_at(session, SOFT, 40)
     await settled(lambda: session._compactor.drafts.ready is not None)
     asked = gate.asked
     await (session.compact() if act == "compact" else session.undo())
     await session.append(answer(number))
-    await turns(session, 1, number + 1)
+    await run_turns(session, 1, number + 1)
     assert not session._compactor.drafts.ready or gate.asked > asked
-    number = await until(session, HARD, number + 2) if act == "compact" else number + 2
+    number = await grow_to(session, HARD, number + 2) if act == "compact" else number + 2
     await session.append(prompt(number))
     assert get("openai-chat").validate(await session.context()) == []
     assert session.view_tokens <= USABLE
@@ -233,10 +233,10 @@ async def test_closing_cancels_a_draft_and_leaves_the_session_as_it_was(store):
 
 
 async def test_a_draft_whose_summariser_fails_is_written_offline(store):
-    broken = Fails()
+    broken = Failing()
     session = session_on(store, broken)
-    heard = Heard(session)
-    await asked_at(session, SOFT)
+    heard = Events(session)
+    await context_at(session, SOFT)
     await settled(lambda: session._compactor.drafts.ready is not None)
     assert heard.of("draft_ready")[0].receipt.summarizer == "offline"
     assert not heard.of("draft_failed")
@@ -245,7 +245,7 @@ async def test_a_draft_whose_summariser_fails_is_written_offline(store):
 async def test_by_hand_a_draft_in_the_making_is_dropped(store):
     gate = Gate()
     session, _ = await drafted(store, gate)
-    heard = Heard(session)
+    heard = Events(session)
     doing = asyncio.create_task(session.compact("look at the fox"))
     await settled(lambda: gate.asked == 2)
     gate.go.set()
@@ -257,9 +257,9 @@ async def test_by_hand_a_draft_in_the_making_is_dropped(store):
 
 async def test_a_policy_without_background_drafts_nothing(store):
     gate = Gate(opened=True)
-    session = session_on(store, gate, policy=changed(background=False))
-    heard = Heard(session)
-    await turns(session, 20)
+    session = session_on(store, gate, policy=policy_with(background=False))
+    heard = Events(session)
+    await run_turns(session, 20)
     assert heard.of("compacted")
     assert not heard.of("draft_started")
 
@@ -267,7 +267,7 @@ async def test_a_policy_without_background_drafts_nothing(store):
 async def test_a_prune_that_is_enough_is_drafted_and_committed_without_a_summary(store):
     gate = Gate(opened=True)
     session = session_on(store, gate)
-    heard = Heard(session)
+    heard = Events(session)
     for number in range(40):
         call = {"id": f"c{number}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
         await session.append(prompt(number, 1), {"role": "assistant", "content": None, "tool_calls": [call]})
@@ -319,14 +319,14 @@ async def test_no_draft_is_committed_while_calls_are_open_or_where_the_path_has_
 async def test_a_draft_that_tells_what_was_left_by_a_rewind_is_not_committed(store):
     gate = Gate(opened=True)
     session = session_on(store, gate)
-    number = await until(session, SOFT)
+    number = await grow_to(session, SOFT)
     await session.append({"role": "user", "content": "Never touch the parser. " + prompt(number)["content"]})
     await session.context()
     await settled(lambda: session._compactor.drafts.ready is not None)
     await session.rewind()
     assert await session.commit_draft() is None
-    number = await until(session, HARD, number)
+    number = await grow_to(session, HARD, number)
     await session.append(prompt(number))
-    folded = texts(await session.context())
+    folded = joined_texts(await session.context())
     assert (await session.stats()).summaries == 1
     assert "Never touch the parser." not in folded

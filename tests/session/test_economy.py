@@ -4,7 +4,7 @@ import asyncio
 import time
 
 import pytest
-from tests.support.live import Gate, answer, prompt, session_on, until
+from tests.support.live import Gate, answer, grow_to, prompt, session_on
 from tests.support.waiting import until as settled
 
 from foldline.core.decide.price import Cache
@@ -35,7 +35,7 @@ async def drafted(store, usage):
     """A session with a draft that is ready, whose last reply had this usage."""
     gate = Gate(opened=True)
     session = session_on(store, gate, model=MODEL, dialect="anthropic")
-    number = await until(session, SOFT)
+    number = await grow_to(session, SOFT)
     await session.append(prompt(number, 1))
     await session.append(reply(number, usage))
     await session.append(prompt(number + 1, 1))
@@ -81,7 +81,7 @@ async def test_what_the_cache_holds_is_read_from_the_newest_reply_since_the_boun
     await session.append(prompt(0), reply(0, Usage(input=10, cache_read=500, cache_write=70, output=5)))
     cache = session.cache
     assert (cache.tokens, cache.idle < 60) == (570, True)
-    await until(session, SOFT, 1)
+    await grow_to(session, SOFT, 1)
     receipt = await session.compact()
     assert session.cache == Cache(), "the prefix is another"
     assert any("each request costs $" in note for note in receipt.notes)

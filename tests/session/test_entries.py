@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.live import session_on, turns
+from tests.support.live import run_turns, session_on
 from tests.support.talk import assistant, call, tool, user
 
 from foldline.errors import InputError
@@ -13,7 +13,7 @@ async def test_every_message_is_listed_with_where_it_stands(store):
     session = session_on(store)
     ids = [await session.append(message) for message in (user("Read a."), assistant("", call("c1")))]
     ids.append(await session.append(tool("c1", "forty two " * 500)))
-    await turns(session, 6)
+    await run_turns(session, 6)
     await session.compact(target=4_000)
 
     listed = await session.entries()
@@ -38,7 +38,7 @@ async def test_a_tool_result_and_a_call_can_be_pinned_and_stay_word_for_word(sto
     await session.pin(asked)
     await session.pin(found)
     for _ in range(2):
-        await turns(session, 6)
+        await run_turns(session, 6)
         await session.compact(target=3_000)
         text = str(await session.context())
         assert "the answer is 42, and nothing else" in text

@@ -4,7 +4,17 @@ import asyncio
 import logging
 
 import pytest
-from tests.support.live import Fails, Gate, Heard, answer, asked_at, changed, prompt, session_on, turns
+from tests.support.live import (
+    Events,
+    Failing,
+    Gate,
+    answer,
+    context_at,
+    policy_with,
+    prompt,
+    run_turns,
+    session_on,
+)
 from tests.support.waiting import until as settled
 
 from foldline.core.measure.window import Window
@@ -17,10 +27,10 @@ from foldline.testing import Scripted
 async def test_a_drafted_boundary_is_told_step_by_step(store):
     gate = Gate(opened=True)
     session = session_on(store, gate)
-    heard = Heard(session)
-    number = await asked_at(session, 5_950)
+    heard = Events(session)
+    number = await context_at(session, 5_950)
     await settled(lambda: session._compactor.drafts.ready is not None)
-    number = await asked_at(session, 7_650, number + 1)
+    number = await context_at(session, 7_650, number + 1)
     told = [name for name in heard.names if name != "message"]
     assert told == ["draft_started", "draft_ready", "compacted"]
     started, [done] = heard.of("draft_started")[0], heard.of("compacted")
@@ -33,9 +43,9 @@ async def test_a_drafted_boundary_is_told_step_by_step(store):
 
 async def test_what_people_do_is_told(store):
     session = session_on(store)
-    heard = Heard(session)
+    heard = Events(session)
     [entry, _] = await session.append(prompt(0), answer(0))
-    await turns(session, 4, 1)
+    await run_turns(session, 4, 1)
     await session.pin(entry)
     await session.unpin(entry)
     await session.compact()
@@ -53,10 +63,10 @@ async def test_what_people_do_is_told(store):
 
 async def test_a_summary_that_somebody_waits_for_is_told_as_it_is_written(store):
     summarizer = ModelSummarizer(Scripted(lambda _: "## Goal\nCount the pelicans.", window=50_000))
-    session = session_on(store, summarizer, policy=changed(background=False))
-    await turns(session, 8)
+    session = session_on(store, summarizer, policy=policy_with(background=False))
+    await run_turns(session, 8)
     unheard = await session.preview()
-    heard = Heard(session)
+    heard = Events(session)
     pieces = []
     assert (await session.preview(on_text=pieces.append)).summary == unheard.summary
     assert pieces[0] is None
@@ -130,9 +140,9 @@ def test_every_event_has_a_name_of_its_own():
 @pytest.mark.parametrize(("policy", "warned"), [("foldline", [3]), ("codex", [1, 2, 3, 4])])
 async def test_repeated_compactions_are_warned_of(store, policy, warned):
     session = session_on(store, policy=policy)
-    heard = Heard(session)
+    heard = Events(session)
     for round_ in range(4):
-        await turns(session, 3, 10 * round_)
+        await run_turns(session, 3, 10 * round_)
         await session.compact()
     counts = [event.count for event in heard.of("warning")]
     assert counts == warned, "codex warns each time, the others again when they have doubled"
@@ -142,7 +152,7 @@ async def test_repeated_compactions_are_warned_of(store, policy, warned):
 
 async def test_a_window_that_is_only_assumed_is_said(store, caplog):
     session = session_on(store, model="mine", known=False)
-    heard = Heard(session)
+    heard = Events(session)
     with caplog.at_level(logging.WARNING, "foldline"):
         async with session:
             await session.context()
@@ -154,8 +164,8 @@ async def test_a_window_that_is_only_assumed_is_said(store, caplog):
 
 async def test_another_model_is_told_and_a_smaller_window_is_compacted_for(store):
     session = session_on(store, window=Window(context=100_000))
-    heard = Heard(session)
-    await turns(session, 20)
+    heard = Events(session)
+    await run_turns(session, 20)
     await session.use_model("small", window=10_000)
     assert heard.of("model")[0].context == 10_000
     await session.append(prompt(20))
@@ -166,9 +176,9 @@ async def test_another_model_is_told_and_a_smaller_window_is_compacted_for(store
 
 
 async def test_a_failed_summary_of_a_model_is_no_failure_of_the_compaction(store):
-    session = session_on(store, Fails(), policy=changed(background=False))
-    heard = Heard(session)
-    await turns(session, 14)
+    session = session_on(store, Failing(), policy=policy_with(background=False))
+    heard = Events(session)
+    await run_turns(session, 14)
     assert heard.of("compacted")
     assert not heard.of("strike")
     told = "model:broken wrote no summary: the model is away"

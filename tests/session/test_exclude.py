@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.support.live import Gate, session_on, turns
+from tests.support.live import Gate, run_turns, session_on
 from tests.support.talk import assistant, call, tool, user
 
 from foldline.core.log.entries import Receipt
@@ -52,7 +52,7 @@ async def test_a_message_is_out_until_an_undo(store):
 async def test_a_fold_a_hand_off_and_another_process_leave_it_out(store):
     session = session_on(store)
     first, *_ = await session.append(user(RULE), assistant("The zebra is safe."))
-    await turns(session, 6)
+    await run_turns(session, 6)
     for entry in [one.entry for one in (await session.entries())[:2]]:
         await session.exclude(entry)
     await session.compact()
@@ -118,7 +118,7 @@ async def test_a_summary_that_was_asked_for_before_is_not_committed(store):
     gate = Gate()
     session = session_on(store, gate)
     first, *_ = await session.append(user(RULE), assistant("The zebra is safe."))
-    await turns(session, 6)
+    await run_turns(session, 6)
     making = asyncio.create_task(session.compact())
     await gate.begun.wait()
     await session.exclude(first)
@@ -136,7 +136,7 @@ def test_the_session_without_async_does_the_same():
 
 async def test_what_was_said_after_a_fold_that_kept_nothing_stays_in_the_live_view(store):
     session = session_on(store, policy="codex")
-    await turns(session, 3)
+    await run_turns(session, 3)
     first, *_ = await session.append(user(RULE), assistant("I will not."))
     assert isinstance(await session.compact(), Receipt)
     await session.append(user("and now?"))
@@ -150,7 +150,7 @@ async def test_a_range_is_folded_in_which_a_result_was_taken_out(store):
     ids = await session.append(
         user("look"), assistant("", call("c1", path="a")), tool("c1", "zebra " * 50), assistant("I see")
     )
-    await turns(session, 2)
+    await run_turns(session, 2)
     await session.exclude(ids[2])
     assert isinstance(await session.compact(since=ids[1]), Receipt)
     assert "zebra" not in await asked(session)

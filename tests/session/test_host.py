@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.live import Heard, session_on, turns
+from tests.support.live import Events, run_turns, session_on
 from tests.support.talk import entries, user
 from tests.support.talk import tool as result
 
@@ -14,7 +14,7 @@ from foldline.errors import InputError, PolicyError
 
 async def test_a_fork_has_the_past_and_a_future_of_its_own(store):
     session = session_on(store)
-    await turns(session, 4)
+    await run_turns(session, 4)
     await session.compact(target=2_000)
     leaf, history = session.leaf, await session.history()
     fork = await session.fork("copy")
@@ -32,7 +32,7 @@ async def test_a_fork_has_the_past_and_a_future_of_its_own(store):
 
 async def test_a_fork_can_begin_at_an_earlier_entry_and_takes_no_id_twice(store):
     session = session_on(store)
-    await turns(session, 2)
+    await run_turns(session, 2)
     first = (await session.entries())[0].entry
     fork = await session.fork(at=first)
     assert len(await fork.history()) == 1
@@ -46,8 +46,8 @@ async def test_a_fork_can_begin_at_an_earlier_entry_and_takes_no_id_twice(store)
 
 async def test_the_policy_of_an_open_session_changes_from_the_next_request_on(store):
     session = session_on(store, policy="amp")
-    heard = Heard(session)
-    await turns(session, 8)
+    heard = Events(session)
+    await run_turns(session, 8)
     await session.context()
     assert "compacted" not in heard.names
     await session.use_policy("coop")
@@ -66,7 +66,7 @@ async def test_files_that_a_host_tracked_stand_in_the_checkpoint_and_cite_their_
     await session.append(user("Begin."))
     await session.track_files(read=["src/seen.py"], modified=["src/changed.py"])
     note = session.leaf
-    await turns(session, 6)
+    await run_turns(session, 6)
     await session.compact(target=2_000)
     text = str(await session.context())
     assert "src/changed.py" in text.partition("<modified-files>")[2].partition("</modified-files>")[0]
@@ -74,14 +74,14 @@ async def test_files_that_a_host_tracked_stand_in_the_checkpoint_and_cite_their_
     boundary = [entry async for entry in store.path(session.id) if isinstance(entry, Compacted)][-1]
     files = {fact["path"]: fact for fact in boundary.ledger["files"]}
     assert note in files["src/changed.py"]["entries"]
-    await turns(session, 6, start=20)
+    await run_turns(session, 6, start=20)
     await session.compact(target=2_000)
     assert "src/changed.py" in str(await session.context())
 
 
 async def test_the_model_is_told_how_full_its_window_is(store):
     session = session_on(store)
-    await turns(session, 3)
+    await run_turns(session, 3)
     names = [one["function"]["name"] for one in session.tools(stats=True)]
     assert names[-1] == "context_stats"
     stats = await session.stats()
@@ -94,7 +94,7 @@ async def test_the_model_is_told_how_full_its_window_is(store):
 
 async def test_answers_about_the_window_are_no_recall_and_no_fact(store):
     session = session_on(store)
-    await turns(session, 3)
+    await run_turns(session, 3)
     session.tools(stats=True, compact=True)
     asked = {"context_stats": {}, "compact_context": {}}
     answers = [await session.call_tool(name, given) for name, given in asked.items()]

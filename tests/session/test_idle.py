@@ -1,7 +1,7 @@
 """A session that is idle: the draft that is ready is committed before the provider forgets the view."""
 
 import pytest
-from tests.support.live import Gate, Heard, answer, changed, prompt, session_on, until
+from tests.support.live import Events, Gate, answer, grow_to, policy_with, prompt, session_on
 from tests.support.waiting import until as settled
 
 from foldline.core.decide.triggers import idle_in
@@ -13,9 +13,9 @@ REPLY = Message("assistant", (Text("Done."),))
 
 async def drafted(store, idle):
     """A session with a draft that is ready, and nothing said behind its newest prompt."""
-    session = session_on(store, Gate(opened=True), policy=changed(idle=None))
-    number = await until(session, SOFT)
-    await session.use_policy(changed(idle=idle))
+    session = session_on(store, Gate(opened=True), policy=policy_with(idle=None))
+    number = await grow_to(session, SOFT)
+    await session.use_policy(policy_with(idle=idle))
     await session.append(prompt(number, 1))
     await session.context()
     await settled(lambda: session._compactor.drafts.ready is not None)
@@ -24,7 +24,7 @@ async def drafted(store, idle):
 
 async def test_a_draft_is_committed_while_nobody_asks(store):
     session, number = await drafted(store, 0)
-    heard = Heard(session)
+    heard = Events(session)
     await session.append(answer(number, 1))
     await settled(lambda: heard.of("compacted"))
     assert heard.of("compacted")[0].drafted
@@ -62,7 +62,7 @@ async def test_who_was_idle_and_is_no_longer_keeps_the_draft(store):
 
 
 async def test_without_a_draft_an_idle_session_stays_as_it_is(store):
-    session = session_on(store, policy=changed(idle=3_600))
+    session = session_on(store, policy=policy_with(idle=3_600))
     await session.append(prompt(0), answer(0))
     before = session.view_tokens
     await session._triggers.idle._run()
@@ -82,10 +82,10 @@ async def test_without_a_draft_an_idle_session_stays_as_it_is(store):
     ],
 )
 def test_a_session_is_idle_so_long_after_a_reply(newest, at, now, seconds):
-    assert idle_in(changed(idle=270), newest, at, now) == seconds
-    assert idle_in(changed(idle=None), newest, at, now) is None
+    assert idle_in(policy_with(idle=270), newest, at, now) == seconds
+    assert idle_in(policy_with(idle=None), newest, at, now) is None
 
 
 @pytest.mark.parametrize("off", [{"enabled": False}, {"background": False}])
 def test_a_policy_that_does_nothing_by_itself_or_beside_the_session_knows_no_idleness(off):
-    assert idle_in(changed(idle=270, **off), REPLY, 100.0, 900.0) is None
+    assert idle_in(policy_with(idle=270, **off), REPLY, 100.0, 900.0) is None

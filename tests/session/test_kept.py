@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.live import answer, prompt, texts
+from tests.support.live import answer, joined_texts, prompt
 
 import foldline
 from foldline.core.log.entries import Noted
@@ -114,7 +114,7 @@ async def test_only_a_smaller_window_than_it_was_kept_with_is_a_switch(then, rea
     async with foldline.open(place, "s", **then) as session:
         await session.append({"role": "user", "content": "Once more, all of it. " * 1_000})
         found = await reasons(session)
-        assert (found, "Once more" in texts(list(await session.context()))) == ([reason], True)
+        assert (found, "Once more" in joined_texts(list(await session.context()))) == ([reason], True)
 
 
 async def test_a_fold_made_again_after_an_undo_is_not_labelled_as_a_model_switch(place):

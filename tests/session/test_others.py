@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 from pydantic import TypeAdapter
-from tests.support.live import WINDOW, Gate, Heard, answer, prompt, session_on, turns, until
+from tests.support.live import WINDOW, Events, Gate, answer, grow_to, prompt, run_turns, session_on
 from tests.support.waiting import until as settled
 
 import foldline
@@ -37,7 +37,7 @@ async def compactions(store):
 @pytest.mark.parametrize("together", [True, False])
 async def test_two_tasks_that_overflow_on_one_view_get_it_mended_once(store, together):
     session = session_on(store, window=WIDE)
-    await turns(session, 10)
+    await run_turns(session, 10)
     await session.append(prompt(10))
     sent, first_done = asyncio.Barrier(2), asyncio.Event()
 
@@ -61,7 +61,7 @@ async def test_two_tasks_that_overflow_on_one_view_get_it_mended_once(store, tog
 
 async def test_a_task_whose_mended_view_overflows_again_is_told_so(store):
     session = session_on(store, window=WIDE)
-    await turns(session, 10)
+    await run_turns(session, 10)
     await session.append(prompt(10))
 
     async def ask():
@@ -76,7 +76,7 @@ async def test_a_task_whose_mended_view_overflows_again_is_told_so(store):
 async def test_a_task_mends_what_another_task_asked(store):
     """As a server does: one task asks, its errors are handled in others."""
     session = session_on(store, window=WIDE)
-    await turns(session, 10)
+    await run_turns(session, 10)
     await session.append(prompt(10))
     stale = await asyncio.create_task(session.context())
     mended = await asyncio.create_task(session.overflowed(too_long(), view=stale))
@@ -90,7 +90,7 @@ async def test_a_task_mends_what_another_task_asked(store):
 
 async def test_without_a_view_the_newest_that_was_handed_out_is_meant(store):
     session = session_on(store, window=WIDE)
-    await turns(session, 10)
+    await run_turns(session, 10)
     await session.append(prompt(10))
     stale = await session.context()
     mended = await asyncio.create_task(session.overflowed(too_long()))
@@ -102,8 +102,8 @@ async def test_without_a_view_the_newest_that_was_handed_out_is_meant(store):
 
 async def test_a_reply_asked_for_with_a_stale_view_is_mended_by_the_newer_one(store):
     session = session_on(store, window=WIDE)
-    heard = Heard(session)
-    await turns(session, 10)
+    heard = Events(session)
+    await run_turns(session, 10)
     await session.append(prompt(10))
     stale = await session.context()
     await session.compact()
@@ -189,9 +189,9 @@ async def test_what_another_writer_said_is_looked_at_behind_a_refused_append_too
 
 async def test_a_compaction_and_an_undo_are_of_the_path_as_it_is(store):
     one, other = session_on(store), session_on(store)
-    await turns(one, 5, lines=10)
+    await run_turns(one, 5, lines=10)
     await other.context()
-    await turns(one, 5, 5, lines=10)
+    await run_turns(one, 5, 5, lines=10)
     receipt = await other.compact()
     assert receipt.messages_before == 20
     assert await one.undo() is not None, "the other's"
@@ -200,7 +200,7 @@ async def test_a_compaction_and_an_undo_are_of_the_path_as_it_is(store):
 
 async def test_a_window_that_another_writer_learnt_is_known(store):
     one, other = session_on(store), session_on(store)
-    await turns(one, 3)
+    await run_turns(one, 3)
     await one.append(prompt(3))
     await other.context()
     sizes = Overflow(limit=5_000, asked=6_000)
@@ -330,10 +330,10 @@ async def test_a_session_that_cannot_be_entered_is_closed(tmp_path):
 
 async def test_a_warning_of_many_compactions_comes_again_only_when_they_have_doubled(store):
     session = session_on(store, Gate(opened=True))
-    heard = Heard(session)
+    heard = Events(session)
     number = 0
     for _ in range(13):
-        number = await until(session, 4_000, number)
+        number = await grow_to(session, 4_000, number)
         await session.compact()
     await settled(lambda: True)
     warned = [event.count for event in heard.of("warning") if event.kind == "repeated_compactions"]
@@ -352,7 +352,7 @@ async def test_sub_agents_begun_at_once_all_stand_in_the_live_state(store):
 async def test_a_compaction_that_the_model_asked_for_outlives_a_cancelled_context(store):
     gate = Gate()
     session = session_on(store, gate)
-    await turns(session, 5)
+    await run_turns(session, 5)
     await session.append(prompt(6))
     await session.call_tool("compact_context", {})
     waiting = asyncio.create_task(session.context())
@@ -366,7 +366,7 @@ async def test_a_compaction_that_the_model_asked_for_outlives_a_cancelled_contex
 
 async def test_what_another_has_written_is_in_every_answer(store):
     ours, theirs = session_on(store, window=WIDE), session_on(store, window=WIDE)
-    await turns(ours, 1)
+    await run_turns(ours, 1)
     await theirs.follow()
     await theirs.append(prompt(1), answer(1))
     (current,) = await ours.branches()
@@ -379,7 +379,7 @@ async def test_what_another_has_written_is_in_every_answer(store):
 
 async def test_a_closed_session_is_closed_though_its_store_is_not(store):
     session = session_on(store)
-    await turns(session, 1)
+    await run_turns(session, 1)
     await session.close()
     await session.close()
     with pytest.raises(foldline.InputError, match="closed"):

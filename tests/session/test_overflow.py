@@ -5,16 +5,16 @@ import asyncio
 import openai
 import pytest
 from tests.support.live import (
+    Events,
     Gate,
-    Heard,
     answer,
-    asked_at,
-    changed,
+    context_at,
+    grow_to,
+    policy_with,
     prompt,
+    run_turns,
     session_on,
     setup,
-    turns,
-    until,
 )
 from tests.support.waiting import until as settled
 
@@ -42,7 +42,7 @@ def too_long(limit=None, asked=None, max_tokens=None) -> ProviderError:
 async def wide(store, summarizer=None, count=12, **more):
     more.setdefault("window", WIDE)
     session = session_on(store, summarizer, **more)
-    await turns(session, count)
+    await run_turns(session, count)
     await session.append(prompt(count))
     return session
 
@@ -51,7 +51,7 @@ async def test_what_the_provider_does_not_take_is_folded_until_it_does(store):
     """Our window is assumed ten times too wide; the model says so in the real words."""
     model = Scripted(lambda asked: "A short answer.", window=Window(context=4_000, output=500))
     session = await wide(store)
-    heard = Heard(session)
+    heard = Events(session)
     sent = 0
     for number in range(13, 25):
         messages = await session.context()
@@ -75,9 +75,9 @@ async def test_a_learnt_window_is_known_after_a_restart_and_behind_later_boundar
     session = await wide(store)
     await session.overflowed(too_long(limit=8_000, asked=9_000))
     assert session.setup.window.context == 8_000
-    await until(session, 4_000, 20)
+    await grow_to(session, 4_000, 20)
     await session.compact()
-    await until(session, 4_000, 40)
+    await grow_to(session, 4_000, 40)
     await session.compact()
     await session.close()
     again = session_on(store, window=WIDE)
@@ -105,7 +105,7 @@ async def test_an_unknown_window_is_narrowed_where_the_provider_names_none(store
 
 async def test_a_smaller_max_tokens_comes_first_and_folds_nothing(store):
     session = await wide(store)
-    heard = Heard(session)
+    heard = Events(session)
     before = await session.context()
     error = too_long(limit=100_000, asked=90_000, max_tokens=16_000)
     assert await session.overflowed(error, max_tokens=16_000) == before
@@ -226,7 +226,7 @@ async def test_a_view_that_was_just_compacted_is_folded_further(store):
 
 @pytest.mark.parametrize("fields", [{"on_overflow": False}, {"enabled": False}])
 async def test_a_policy_that_forbids_it_is_obeyed(store, fields):
-    session = await wide(store, policy=changed(**fields))
+    session = await wide(store, policy=policy_with(**fields))
     error = too_long(asked=120_000)
     with pytest.raises(ProviderError) as caught:
         await session.overflowed(error)
@@ -235,7 +235,7 @@ async def test_a_policy_that_forbids_it_is_obeyed(store, fields):
 
 
 async def test_disabled_but_for_overflows_is_obeyed_too(store):
-    session = await wide(store, policy=changed(enabled=False, on_overflow=True))
+    session = await wide(store, policy=policy_with(enabled=False, on_overflow=True))
     await session.overflowed(too_long(asked=120_000))
     assert [entry async for entry in store.path("s") if isinstance(entry, Compacted)]
 
@@ -255,7 +255,7 @@ async def test_what_is_no_overflow_is_raised_again(store):
 async def test_an_overflow_in_disguise_is_folded_by_the_next_context(store):
     """z.ai answers, with a usage above the window; nothing was refused."""
     session = await wide(store)
-    heard = Heard(session)
+    heard = Events(session)
     usage = {"prompt_tokens": 140_000, "completion_tokens": 5}
     reply = {"choices": [{"message": answer(12, 1), "finish_reason": "stop"}], "usage": usage}
     await session.append(reply)
@@ -269,9 +269,9 @@ async def test_an_overflow_in_disguise_is_folded_by_the_next_context(store):
 async def test_a_draft_that_is_ready_mends_an_overflow_at_once(store):
     gate = Gate(opened=True)
     session = session_on(store, gate)
-    await asked_at(session, 5_950)
+    await context_at(session, 5_950)
     await settled(lambda: session._compactor.drafts.ready is not None)
-    heard = Heard(session)
+    heard = Events(session)
     await session.overflowed(too_long(limit=10_000, asked=10_500))
     assert gate.asked == 1
     [done] = heard.of("compacted")
@@ -281,10 +281,10 @@ async def test_a_draft_that_is_ready_mends_an_overflow_at_once(store):
 
 async def test_a_draft_that_is_too_large_for_the_window_that_is_learnt_is_not_used(store):
     session = session_on(store, Gate(opened=True), window=Window(context=20_000, output=1_000))
-    await asked_at(session, 11_900)
+    await context_at(session, 11_900)
     await settled(lambda: session._compactor.drafts.ready is not None)
     left = session._compactor.drafts.ready.boundary.receipt.tokens_after
-    heard = Heard(session)
+    heard = Events(session)
     await session.overflowed(too_long(limit=left, asked=session.view_tokens))
     [done] = heard.of("compacted")
     assert not done.drafted
@@ -294,7 +294,7 @@ async def test_a_draft_that_is_too_large_for_the_window_that_is_learnt_is_not_us
 async def test_an_overflow_waits_for_the_draft_in_the_making(store):
     gate = Gate()
     session = session_on(store, gate)
-    await asked_at(session, 5_950)
+    await context_at(session, 5_950)
     await asyncio.wait_for(gate.begun.wait(), 60)
     mending = asyncio.create_task(session.overflowed(too_long(asked=11_000)))
     await asyncio.sleep(0.02)
@@ -317,8 +317,8 @@ async def test_a_message_that_nothing_can_make_fit_is_one_clear_error(store):
 
 async def test_sub_agents_skip_thresholds_but_not_overflows(store):
     session = session_on(store, subagent=True)
-    heard = Heard(session)
-    await turns(session, 15)
+    heard = Events(session)
+    await run_turns(session, 15)
     assert session.view_tokens > 8_500
     assert "compacted" not in heard.names
     assert "draft_started" not in heard.names
@@ -342,7 +342,9 @@ def test_the_reply_that_was_asked_for_has_room_beside_what_is_left():
 
 async def test_a_view_that_is_small_enough_but_for_its_reply_is_folded_for_it(store):
     """The room is less than a reply wants (1,024 tokens at least), and the policy would leave it so."""
-    session = await wide(store, policy=changed("codex"), window=Window(context=10_000, output=900), count=8)
+    session = await wide(
+        store, policy=policy_with("codex"), window=Window(context=10_000, output=900), count=8
+    )
     while session.view_tokens < 9_150:
         await session.append({"role": "user", "content": "and then " * 40})
     size = session.view_tokens
@@ -361,7 +363,7 @@ async def test_the_session_s_summariser_learns_the_window_too():
             session,
             openai.AsyncOpenAI(base_url=url, api_key="any", max_retries=0, timeout=60) as client,
         ):
-            await turns(session, 20)
+            await run_turns(session, 20)
             await session.append(prompt(20))
             with pytest.raises(openai.BadRequestError) as caught:
                 await client.chat.completions.create(model="m", messages=await session.context())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.live import session_on, turns
+from tests.support.live import run_turns, session_on
 from tests.support.talk import user
 
 from foldline.core.decide.ask import Nothing
@@ -14,7 +14,7 @@ from foldline.errors import InputError
 
 async def previewed(session, **more):
     await session.append(user("Never push to main. Always use tabs."))
-    await turns(session, 6)
+    await run_turns(session, 6)
     preview = await session.preview("look at part 1", target=3_000, **more)
     assert not isinstance(preview, Nothing)
     return preview
@@ -69,7 +69,7 @@ async def test_an_edited_summary_is_committed_and_drops_the_rules_that_were_take
     text = str(await session.context())
     assert "Ship it." in text
     assert "sk-ant-api03-aaaa" not in text
-    await turns(session, 6, start=20)
+    await run_turns(session, 6, start=20)
     await session.compact(target=3_000)
     boundary = [entry async for entry in store.path(session.id) if isinstance(entry, Compacted)][-1]
     assert [fact["text"] for fact in boundary.ledger["constraints"]] == ["Always use tabs."]

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.live import session_on
-from tests.support.logs import ask_for, compact_log, fold_of, say
+from tests.support.logs import add, ask_for, compact_log, view_of
 from tests.support.talk import assistant, call, calls, image, log_of, tool, user
 
 from foldline.core.cut.notes import CLEARED, MARK, is_recall
@@ -28,22 +28,22 @@ async def stored(store, log, session: str = "s") -> None:
 def read_files(count: int = 6, lines: int = 60):
     log = log_of(user("Read the sources."))
     for n in range(count):
-        say(log, calls(f"c{n}"))
-        say(
+        add(log, calls(f"c{n}"))
+        add(
             log,
             tool(f"c{n}", "\n".join(f"line {i} of source {n} binds port {8000 + n}" for i in range(lines))),
         )
-    say(log, assistant("I have read them."))
-    say(log, user("Now write the report."))
+    add(log, assistant("I have read them."))
+    add(log, user("Now write the report."))
     return log
 
 
 async def test_a_search_leaves_out_recalls_own_calls_and_answers(store):
     log = log_of(user("The port is 8123."), assistant("Noted: port 8123."))
-    say(log, assistant("", call("r1", "recall_search", query="port 8123")))
-    say(log, tool("r1", f"{MARK}2 messages match 'port 8123'\n- e1 user: The port is 8123."))
-    say(log, assistant("Let me look for port 8123.", call("r2", "recall_search", query="port 8123")))
-    say(log, tool("r2", f"{MARK}Nothing"))
+    add(log, assistant("", call("r1", "recall_search", query="port 8123")))
+    add(log, tool("r1", f"{MARK}2 messages match 'port 8123'\n- e1 user: The port is 8123."))
+    add(log, assistant("Let me look for port 8123.", call("r2", "recall_search", query="port 8123")))
+    add(log, tool("r2", f"{MARK}Nothing"))
     await stored(store, log)
 
     hits = await session_on(store).recall("port 8123", 10)
@@ -57,8 +57,8 @@ async def test_a_search_leaves_out_recalls_own_calls_and_answers(store):
 async def test_what_recall_quotes_again_and_again_stays_found(store):
     log = log_of(user(f"The port is 8123. {'It was agreed on with the harbour master. ' * 20}"))
     for n in range(30):
-        say(log, assistant("", call(f"r{n}", "recall_search", query="port 8123")))
-        say(log, tool(f"r{n}", f"{MARK}1 message matches 'port 8123'\n- e1 user: The port is 8123."))
+        add(log, assistant("", call(f"r{n}", "recall_search", query="port 8123")))
+        add(log, tool(f"r{n}", f"{MARK}1 message matches 'port 8123'\n- e1 user: The port is 8123."))
     await stored(store, log)
     for limit in (1, 5):
         assert [hit.seq for hit in await session_on(store).recall("port 8123", limit)] == [1]
@@ -162,7 +162,7 @@ async def test_what_was_folded_is_listed_page_by_page_backwards(store):
     log = read_files()
     assert isinstance(compact_log(log, ask_for("claude-code")), Compacted)
     await stored(store, log)
-    fold = fold_of(log)
+    fold = view_of(log)
     gone = [e.id for e in log.path() if isinstance(e, Said) and e not in fold.kept]
     assert len(gone) > 8
 

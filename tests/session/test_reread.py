@@ -6,7 +6,7 @@ import json
 
 import msgspec
 import pytest
-from tests.support.talk import long
+from tests.support.talk import repeat
 
 import foldline
 from foldline.core.decide.presets import preset
@@ -27,7 +27,7 @@ def used(number: int, path: str, tool: str = "read", **more) -> list[dict]:
     return [
         {"role": "user", "content": f"Look at {path}."},
         {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": f"c{number}", "content": long(f"old text of {path}", 120)},
+        {"role": "tool", "tool_call_id": f"c{number}", "content": repeat(f"old text of {path}", 120)},
         {"role": "assistant", "content": "I see."},
     ]
 
@@ -36,8 +36,8 @@ async def talked(session, *more: dict) -> None:
     await session.append(*more)
     for number in range(6):
         await session.append(
-            {"role": "user", "content": long(f"Question {number}", 400)},
-            {"role": "assistant", "content": long(f"Answer {number}", 400)},
+            {"role": "user", "content": repeat(f"Question {number}", 400)},
+            {"role": "assistant", "content": repeat(f"Answer {number}", 400)},
         )
     await session.append({"role": "user", "content": "Next?"})
 
@@ -101,7 +101,7 @@ async def test_instructions_and_skills_go_first_and_stay():
 
 async def test_they_take_no_more_than_live_state_may_and_hold_no_secret():
     key = "gh" + "p_" + "a1B2c3D4e5" * 4
-    texts = {path: f"token = {key}\n" + long(f"text of {path}", 9_000) for path in FILES}
+    texts = {path: f"token = {key}\n" + repeat(f"text of {path}", 9_000) for path in FILES}
     async with foldline.open("memory://", "s", window=WINDOW, policy=policy(4)) as session:
         session.attach("todos", lambda: "- [ ] paint the gate")
         session.attach_files(texts.get)

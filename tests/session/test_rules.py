@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 import pytest
-from tests.support.live import session_on, turns
+from tests.support.live import run_turns, session_on
 from tests.support.talk import assistant, user
 
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
@@ -34,7 +34,7 @@ async def test_each_step_of_a_session_leaves_the_rules_of_its_path(store):
     await check([])
     await session.append(user(RULE))
     await check([RULE])
-    await turns(session, 8)
+    await run_turns(session, 8)
     await check([RULE])
     await session.compact(target=3_000)
     await check([RULE])
@@ -99,7 +99,7 @@ async def test_a_later_look_reads_what_was_added(store):
     counted = CountingStore()
     session = session_on(counted)
     await session.append(user(RULE))
-    await turns(session, 20)
+    await run_turns(session, 20)
     await session.constraints()
     counted.read = 0
     await session.constraints()
@@ -130,7 +130,7 @@ async def test_a_look_that_is_cancelled_leaves_nothing_half_read(store, monkeypa
 async def test_a_session_that_goes_on_from_another_has_its_rules(store):
     session = session_on(store)
     await session.append(user(RULE))
-    await turns(session, 6)
+    await run_turns(session, 6)
     child = await session.handoff("Write the tests")
     assert [fact.text for fact in (await child.constraints()).standing] == [RULE]
     await child.append(user(LIFT))

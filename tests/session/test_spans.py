@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 from opentelemetry.util.genai.handler import TelemetryHandler
-from tests.support.live import Gate, answer, asked_at, prompt, session_on, turns
+from tests.support.live import Gate, answer, context_at, prompt, run_turns, session_on
 from tests.support.waiting import until as settled
 
 from foldline import tracing
@@ -32,7 +32,7 @@ def events(span):
 
 async def test_a_compaction_by_hand_is_a_span_with_what_it_did(store, spans):
     session = session_on(store)
-    await turns(session, 6)
+    await run_turns(session, 6)
     receipt = await session.compact()
     [span] = named(spans, "compaction")
     seen = dict(span.attributes)
@@ -83,7 +83,7 @@ async def test_coops_verification_list(store, spans):
 async def test_the_cut_counts_all_messages_of_the_session_from_the_second_compaction_on_too(store, spans):
     session = session_on(store, window=Window(context=20_000, output=1_000))  # folded by hand alone
     for _ in range(3):
-        await turns(session, 6)
+        await run_turns(session, 6)
         await session.compact()
     said = [entry.id async for entry in store.path("s") if isinstance(entry, Said)]
     folds = named(spans, "compaction")
@@ -99,7 +99,7 @@ async def test_a_mended_overflow_is_a_span_and_the_retry_another(store, spans):
     window = Window(context=10_000, output=1_000)
     model = Scripted(lambda asked: "It is so.", window=window)
     session = session_on(store, Gate(opened=True), window=window)
-    await turns(session, 4)
+    await run_turns(session, 4)
     await session.append(prompt(9))
     messages = await session.context()
     mended = await session.overflowed(
@@ -114,11 +114,11 @@ async def test_a_mended_overflow_is_a_span_and_the_retry_another(store, spans):
 
 async def test_a_draft_is_a_span_and_its_commit_another(store, spans):
     session = session_on(store, Gate(opened=True))
-    number = await asked_at(session, 5_950)
+    number = await context_at(session, 5_950)
     await settled(lambda: session._compactor.drafts.ready is not None)
     assert [span.name for span in spans()] == ["compaction_draft"]
     await session.append(answer(number))
-    number = await asked_at(session, 7_650, number + 1)
+    number = await context_at(session, 7_650, number + 1)
     [span] = named(spans, "compaction")
     assert span.attributes["foldline.drafted"] is True
     assert set(events(span)) == {"session compacted"}
@@ -165,7 +165,7 @@ def conventional(session):
 async def test_what_a_call_says_bears_the_names_of_the_conventions_own_library(store, spans):
     model = Scripted(["Hello."] * 2, model="m")
     session = session_on(store)
-    await turns(session, 6)
+    await run_turns(session, 6)
     await session.append(prompt(6))
     before = await session.context()
     await model.complete(Call(before))
@@ -195,7 +195,7 @@ async def test_a_model_asked_for_a_summary_is_a_child_of_the_compaction(store, s
             raise RuntimeError("whatever it said")
 
     session = session_on(store, Asks())
-    await turns(session, 6)
+    await run_turns(session, 6)
     await session.compact()
     [fold], [call] = named(spans, "compaction"), named(spans, "chat writer")
     assert call.parent.span_id == fold.context.span_id

@@ -5,8 +5,8 @@ import logging
 
 import msgspec
 import pytest
-from tests.support.logs import ask_for, compact_log, fold_of, put, say
-from tests.support.talk import assistant, calls, log_of, long, reminder, tool, user
+from tests.support.logs import add, add_entry, ask_for, compact_log, view_of
+from tests.support.talk import assistant, calls, log_of, reminder, repeat, tool, user
 
 from foldline.core.compact.fold_request import continuation_of
 from foldline.core.decide.continuation import Continuation
@@ -19,13 +19,13 @@ from foldline.session.state import NOTE, LiveState, known_live
 def talked(turns: int = 6):
     log = log_of(user("Mend the login page."))
     for n in range(turns):
-        say(log, assistant(long(f"I looked at part {n}", 40)))
-        say(log, user(long(f"Go on with part {n}", 40)))
+        add(log, assistant(repeat(f"I looked at part {n}", 40)))
+        add(log, user(repeat(f"Go on with part {n}", 40)))
     return log
 
 
 def noted(log, **data) -> None:
-    put(log, Noted("", None, NOTE, data))
+    add_entry(log, Noted("", None, NOTE, data))
 
 
 def folded(log, *live: Live, policy="foldline") -> Compacted:
@@ -43,7 +43,7 @@ async def test_callbacks_render_at_the_time_they_are_asked():
         return "src/login.py"
 
     kept.attach("open files", files)
-    fold = fold_of(talked())
+    fold = view_of(talked())
     assert await kept.now(fold) == (Live("todos", "a"), Live("open files", "src/login.py"))
     todos.append("b")
     assert (await kept.now(fold))[0].text == "a\nb"
@@ -53,12 +53,12 @@ async def test_nothing_rendered_is_nothing_held_and_off_takes_a_callback_away():
     kept = LiveState()
     off = kept.attach("todos", lambda: None)
     kept.attach("plan", lambda: "  ")
-    assert await kept.now(fold_of(talked())) == ()
+    assert await kept.now(view_of(talked())) == ()
     newer = kept.attach("todos", lambda: "new")
     off()
-    assert await kept.now(fold_of(talked())) == (Live("todos", "new"),)
+    assert await kept.now(view_of(talked())) == (Live("todos", "new"),)
     newer()
-    assert await kept.now(fold_of(talked())) == ()
+    assert await kept.now(view_of(talked())) == ()
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", '"><x', "x" * 65, " a"])
@@ -80,7 +80,7 @@ async def test_a_callback_that_raises_or_hangs_leaves_what_was_known(caplog, mon
 
     kept.attach("plan", hangs)
     with caplog.at_level(logging.WARNING, logger="foldline"):
-        assert await kept.now(fold_of(log)) == (Live("todos", "- [ ] tests"), Live("plan", "the plan"))
+        assert await kept.now(view_of(log)) == (Live("todos", "- [ ] tests"), Live("plan", "the plan"))
     assert "division by zero" in caplog.text
     assert "TimeoutError" in caplog.text
 
@@ -89,19 +89,19 @@ def test_the_log_knows_what_the_checkpoint_holds_and_what_was_noted_since():
     log = talked()
     noted(log, todos="old")
     folded(log, Live("todos", "frozen"), Live("plan", "first"))
-    assert known_live(fold_of(log)) == {"todos": "frozen", "plan": "first"}
+    assert known_live(view_of(log)) == {"todos": "frozen", "plan": "first"}
     noted(log, todos="newer", files="a.py")
-    assert known_live(fold_of(log)) == {"todos": "newer", "plan": "first", "files": "a.py"}
+    assert known_live(view_of(log)) == {"todos": "newer", "plan": "first", "files": "a.py"}
 
 
 async def test_live_state_that_nothing_renders_any_more_is_carried_from_checkpoint_to_checkpoint():
     log = talked()
     folded(log, Live("todos", "frozen"))
     for n in range(8):
-        say(log, assistant(long(f"I mended part {n}", 60)))
-        say(log, user(long(f"Go on with part {n}", 60)))
+        add(log, assistant(repeat(f"I mended part {n}", 60)))
+        add(log, user(repeat(f"Go on with part {n}", 60)))
 
-    ask = await LiveState().complete(ask_for("foldline"), fold_of(log))
+    ask = await LiveState().complete(ask_for("foldline"), view_of(log))
     made = compact_log(log, ask)
 
     assert isinstance(made, Compacted)
@@ -109,30 +109,30 @@ async def test_live_state_that_nothing_renders_any_more_is_carried_from_checkpoi
 
 
 def test_where_a_session_stands_is_read_from_its_newest_messages():
-    assert continuation_of(fold_of(log_of(user()))) == Continuation("mid_tool", "prompt")
-    assert continuation_of(fold_of(log_of(user(), calls("c1")))).because == "calls"
-    assert continuation_of(fold_of(log_of(user(), assistant("Shall I go on?")))).state == "waiting"
-    assert continuation_of(fold_of(log_of(user(), assistant("It is done.")))) == Continuation("done")
-    assert continuation_of(fold_of(log_of())) == Continuation("done")
+    assert continuation_of(view_of(log_of(user()))) == Continuation("mid_tool", "prompt")
+    assert continuation_of(view_of(log_of(user(), calls("c1")))).because == "calls"
+    assert continuation_of(view_of(log_of(user(), assistant("Shall I go on?")))).state == "waiting"
+    assert continuation_of(view_of(log_of(user(), assistant("It is done.")))) == Continuation("done")
+    assert continuation_of(view_of(log_of())) == Continuation("done")
 
 
 async def test_a_question_that_was_folded_away_is_not_forgotten():
     log = log_of(
-        user(long("Look at it", 300)), assistant(long("I did so", 300) + ". Shall I drop the table?")
+        user(repeat("Look at it", 300)), assistant(repeat("I did so", 300) + ". Shall I drop the table?")
     )
-    made = compact_log(log, await LiveState().complete(ask_for("claude-code"), fold_of(log)))
+    made = compact_log(log, await LiveState().complete(ask_for("claude-code"), view_of(log)))
     assert isinstance(made, Compacted)
     assert made.first_kept is None
     assert "> Shall I drop the table?" in made.checkpoint.text
 
-    fold = fold_of(log)
+    fold = view_of(log)
     assert continuation_of(fold).state == "waiting"
-    say(log, reminder())
-    assert continuation_of(fold_of(log)).question.endswith("Shall I drop the table?")
-    say(log, user("No."))
-    assert continuation_of(fold_of(log)) == Continuation("mid_tool", "prompt")
+    add(log, reminder())
+    assert continuation_of(view_of(log)).question.endswith("Shall I drop the table?")
+    add(log, user("No."))
+    assert continuation_of(view_of(log)) == Continuation("mid_tool", "prompt")
 
 
 async def test_results_that_no_reply_has_seen_are_no_folded_question():
     log = log_of(user(), calls("c1"), tool("c1"))
-    assert continuation_of(fold_of(log)) == Continuation("mid_tool", "results")
+    assert continuation_of(view_of(log)) == Continuation("mid_tool", "results")

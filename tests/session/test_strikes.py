@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from tests.support.live import Heard, answer, changed, prompt, session_on, turns, until
+from tests.support.live import Events, answer, grow_to, policy_with, prompt, run_turns, session_on
 
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.breaker import STRIKES
@@ -11,7 +11,7 @@ from foldline.core.measure.window import Amount
 from foldline.errors import CompactionFailed, FloorExceeded
 from foldline.session import boundary
 
-GREEDY = changed(min_gain=Amount(tokens=9_500), background=False, enable_pruning=False)
+GREEDY = policy_with(min_gain=Amount(tokens=9_500), background=False, enable_pruning=False)
 
 
 async def noted(store, kind):
@@ -20,8 +20,8 @@ async def noted(store, kind):
 
 async def test_three_failures_in_a_row_stop_it_for_a_while_also_after_a_restart(store):
     session = session_on(store, policy=GREEDY)
-    heard = Heard(session)
-    number = await until(session, 7_650)
+    heard = Events(session)
+    number = await grow_to(session, 7_650)
     for _ in range(60):
         await session.append(prompt(number, 6))
         await session.context()
@@ -33,8 +33,8 @@ async def test_three_failures_in_a_row_stop_it_for_a_while_also_after_a_restart(
     assert {event.why for event in heard.of("strike")} == {"no_gain"}
     assert len(await noted(store, "strike")) == STRIKES
     again = session_on(store, policy=GREEDY)
-    later = Heard(again)
-    await turns(again, 4, number, lines=6)
+    later = Events(again)
+    await run_turns(again, 4, number, lines=6)
     assert not later.of("compaction_started"), "the breaker is open"
     receipt = await again.compact()
     assert not isinstance(receipt, Nothing), "by hand it always may"
@@ -42,8 +42,8 @@ async def test_three_failures_in_a_row_stop_it_for_a_while_also_after_a_restart(
 
 
 async def test_a_no_op_is_no_strike(store):
-    session = session_on(store, policy=changed(background=False))
-    await turns(session, 3)
+    session = session_on(store, policy=policy_with(background=False))
+    await run_turns(session, 3)
     await session.compact()
     for _ in range(4):
         assert isinstance(await session.compact(), Nothing)
@@ -51,22 +51,22 @@ async def test_a_no_op_is_no_strike(store):
 
 
 async def test_a_session_that_starts_short_is_never_locked_out(store):
-    session = session_on(store, policy=changed(background=False))
+    session = session_on(store, policy=policy_with(background=False))
     for _ in range(5):
         await session.context()
     await session.append(prompt(0, 1))
     for _ in range(5):
         await session.context()
         await session.compact()
-    heard = Heard(session)
-    await turns(session, 16, 1)
+    heard = Events(session)
+    await run_turns(session, 16, 1)
     assert heard.of("compacted")
     assert await noted(store, "strike") == []
 
 
 async def test_an_error_within_leaves_the_session_as_it_was_and_cools_down(store, monkeypatch):
-    session = session_on(store, policy=changed(background=False))
-    number = await until(session, 7_650)
+    session = session_on(store, policy=policy_with(background=False))
+    number = await grow_to(session, 7_650)
     before = session.view()
 
     def broken(*_):
@@ -74,7 +74,7 @@ async def test_an_error_within_leaves_the_session_as_it_was_and_cools_down(store
 
     with monkeypatch.context() as patched:
         patched.setattr(boundary, "plan", broken)
-        heard = Heard(session)
+        heard = Events(session)
         with pytest.raises(CompactionFailed, match="ZeroDivisionError"):
             await session.compact()
         assert session.view() == before
@@ -84,22 +84,22 @@ async def test_an_error_within_leaves_the_session_as_it_was_and_cools_down(store
         assert heard.names[2:] == ["compaction_started", "strike", "cooldown", "warning"]
         assert len(messages) == 2 * number + 1, "what fits goes on, whatever failed"
     assert [note.data["why"] for note in await noted(store, "cooldown")] == ["error"]
-    again = session_on(store, policy=changed(background=False))
-    later = Heard(again)
+    again = session_on(store, policy=policy_with(background=False))
+    later = Events(again)
     await again.context()
     assert not later.of("compaction_started"), "it cools down, also after a restart"
     assert not isinstance(await again.compact(), Nothing)
     await again.append(answer(number))
-    await turns(again, 12, number + 1)
+    await run_turns(again, 12, number + 1)
     assert len([e async for e in store.path("s") if isinstance(e, Compacted)]) > 1, "a success ends it"
 
 
 @pytest.mark.parametrize(("size", "fits"), [(8_900, True), (10_000, False)])
 async def test_a_failed_compaction_stops_only_what_the_model_cannot_take(store, size, fits):
     """A view between usable, 8,500, and the input limit is sent whole; a larger one is not sent at all."""
-    session = session_on(store, policy=changed(background=False, check_at=("turn_start",)))
+    session = session_on(store, policy=policy_with(background=False, check_at=("turn_start",)))
     session.before_compaction(lambda _planned: 1 / 0)
-    number = await until(session, size)
+    number = await grow_to(session, size)
     await session.append(prompt(number, 1))
     before = session.view()
     if fits:
@@ -112,8 +112,8 @@ async def test_a_failed_compaction_stops_only_what_the_model_cannot_take(store, 
 
 async def test_a_draft_that_gains_too_little_is_a_strike_and_not_begun_at_every_turn(store):
     session = session_on(store, policy=msgspec.structs.replace(GREEDY, background=True))
-    heard = Heard(session)
-    number = await until(session, 5_950)
+    heard = Events(session)
+    number = await grow_to(session, 5_950)
     for _ in range(6):
         await session.append(prompt(number, 1))
         await session.context()
@@ -127,7 +127,7 @@ async def test_a_draft_that_gains_too_little_is_a_strike_and_not_begun_at_every_
 
 async def test_a_floor_above_usable_is_refused_at_once_and_never_tried(store):
     session = session_on(store)
-    heard = Heard(session)
+    heard = Events(session)
     [entry] = await session.append({"role": "user", "content": "pin me " * 6_000})
     await session.append(answer(0, 1))
     await session.pin(entry)
@@ -142,13 +142,13 @@ async def test_a_floor_above_usable_is_refused_at_once_and_never_tried(store):
 
 async def test_a_draft_that_raises_is_told_struck_and_cooled_down(store, monkeypatch):
     session = session_on(store)
-    heard = Heard(session)
+    heard = Events(session)
 
     def broken(*_):
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(boundary, "plan", broken)
-    number = await until(session, 5_950)
+    number = await grow_to(session, 5_950)
     await session.append(prompt(number, 1))
     await session.context()
     await session._compactor.drafts.finished()
@@ -163,7 +163,7 @@ async def test_a_draft_that_raises_is_told_struck_and_cooled_down(store, monkeyp
 
 async def test_a_floor_by_hand_is_raised_as_it_is_and_is_no_strike(store):
     session = session_on(store)
-    await turns(session, 4)
+    await run_turns(session, 4)
     with pytest.raises(FloorExceeded) as caught:
         await session.compact(target=20)
     assert caught.value.__cause__ is None
@@ -173,8 +173,8 @@ async def test_a_floor_by_hand_is_raised_as_it_is_and_is_no_strike(store):
 
 async def test_a_preview_changes_nothing_and_strikes_nobody(store):
     session = session_on(store)
-    heard = Heard(session)
-    await turns(session, 6)
+    heard = Events(session)
+    await run_turns(session, 6)
     before, leaf = await session.context(), session.leaf
     assert isinstance((await session.preview(target=2_000)).boundary, Compacted)
     assert (await session.context(), session.leaf) == (before, leaf)

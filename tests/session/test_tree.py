@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from tests.support.logs import ask_for, compact_log, fold_of, say
-from tests.support.talk import assistant, calls, log_of, long, reminder, results, tool, user
+from tests.support.logs import add, ask_for, compact_log, view_of
+from tests.support.talk import assistant, calls, log_of, reminder, repeat, results, tool, user
 
 import foldline
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
@@ -28,11 +28,11 @@ def forked():
     """A question, and two ways on from the first answer."""
     log = log_of(user("Mend the login page."), assistant("Shall I use sessions or tokens?"))
     fork = log.path()[-1].id
-    say(log, user("Use sessions."))
-    say(log, assistant("I use sessions in src/session.py."))
+    add(log, user("Use sessions."))
+    add(log, assistant("I use sessions in src/session.py."))
     left = log.leaf
     log.move(fork)
-    say(log, user("Use tokens."))
+    add(log, user("Use tokens."))
     return log, fork, left
 
 
@@ -69,7 +69,7 @@ async def test_a_session_that_stands_between_is_a_branch_of_its_own(store):
 
 async def test_a_rewind_goes_to_the_users_newest_message_or_the_one_that_is_named(store):
     log = log_of(user("First."), assistant("Yes."), user("Second."), calls("c1"), tool("c1"))
-    say(log, reminder())
+    add(log, reminder())
     await stored(store, log)
     path = log.path()
 
@@ -102,7 +102,7 @@ async def test_what_is_left_is_summed_up_alone_and_the_common_past_is_not(store)
     log, fork, left = forked()
     log.move(left)
     await stored(store, log)
-    gone = await left_behind(store, "s", fold_of(log), fork)
+    gone = await left_behind(store, "s", view_of(log), fork)
 
     reply, (wanted,) = asked(gone, instructions="the files")
 
@@ -125,13 +125,13 @@ async def test_a_checkpoint_that_is_left_goes_into_the_summary(store):
     log = log_of(user("Mend the login page."))
     fork = log.leaf
     for n in range(8):
-        say(log, assistant(long(f"I looked at src/part_{n}.py", 60)))
-        say(log, user(f"Go on with part {n + 1}."))
+        add(log, assistant(repeat(f"I looked at src/part_{n}.py", 60)))
+        add(log, user(f"Go on with part {n + 1}."))
     assert isinstance(compact_log(log, ask_for("foldline")), Compacted)
-    say(log, assistant("I go on."))
+    add(log, assistant("I go on."))
     await stored(store, log)
 
-    gone = await left_behind(store, "s", fold_of(log), fork)
+    gone = await left_behind(store, "s", view_of(log), fork)
     _, (wanted,) = asked(gone)
 
     assert gone.boundary is not None
@@ -141,7 +141,7 @@ async def test_a_checkpoint_that_is_left_goes_into_the_summary(store):
 
 async def test_a_bad_summary_of_a_branch_is_replaced_by_one_by_rule():
     log, *_ = forked()
-    left = Left(tuple(fold_of(log).kept), None)
+    left = Left(tuple(view_of(log).kept), None)
     bad = SummaryReply("I will go on with the work now.", "model:test")
 
     reply, requests = asked(left, bad, bad)

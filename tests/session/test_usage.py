@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.live import Heard, answer, prompt, session_on, turns
+from tests.support.live import Events, answer, prompt, run_turns, session_on
 
 import foldline
 from foldline.core.log.entries import Compacted
@@ -44,7 +44,7 @@ async def test_a_message_that_is_appended_is_counted_once():
 
 async def test_a_usage_is_compared_with_all_that_stands_before_its_reply_in_the_same_append(store):
     session = session_on(store)
-    heard, long = Heard(session), {"role": "user", "content": "a long look at the plan " * 8_000}
+    heard, long = Events(session), {"role": "user", "content": "a long look at the plan " * 8_000}
     await session.append(prompt(0), long, counted(0, Usage(input=40_000, output=5)))
     assert not heard.of("warning")
 
@@ -53,7 +53,7 @@ async def test_a_usage_is_compared_with_all_that_stands_before_its_reply_in_the_
 @pytest.mark.parametrize("policy", ["foldline", "coop", "codex", "pi"])
 async def test_usage_that_cannot_be_true_folds_nothing_and_is_told_once(store, policy, usage):
     session = session_on(store, policy=policy)
-    heard, ratio = Heard(session), session._shared.model.calibrator.ratio
+    heard, ratio = Events(session), session._shared.model.calibrator.ratio
     for number in range(20):
         await session.append(prompt(number, 2))
         await session.context()
@@ -70,8 +70,8 @@ async def test_usage_that_cannot_be_true_folds_nothing_and_is_told_once(store, p
 
 async def test_usage_a_little_above_the_window_is_still_a_silent_overflow(store):
     session = session_on(store)
-    heard = Heard(session)
-    await turns(session, 10)
+    heard = Events(session)
+    await run_turns(session, 10)
     await session.append(prompt(10))
     await session.append(counted(10, Usage(input=11_000, output=5)))
     await session.append(prompt(11))
@@ -92,7 +92,7 @@ def test_a_large_usage_is_believed_where_our_own_estimate_is_large_too():
 
 async def test_stats_leave_undone_compactions_out(store):
     session = session_on(store)
-    await turns(session, 12)
+    await run_turns(session, 12)
     await session.compact()
     made = len([entry async for entry in store.path("s") if isinstance(entry, Compacted)])
     assert (await session.stats()).summaries == made >= 1
@@ -111,7 +111,7 @@ SMALL = [Usage(input=1, output=5), Usage(cache_read=40, output=5), Usage(input=3
 )
 async def test_usage_that_is_far_too_small_does_not_switch_folding_off(policy, usage):
     session = session_on(MemoryStore(), policy=policy)
-    heard, ratio = Heard(session), session._shared.model.calibrator.ratio
+    heard, ratio = Events(session), session._shared.model.calibrator.ratio
     for number in range(40):
         await session.append(prompt(number, 20))
         await session.context()

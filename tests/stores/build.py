@@ -11,7 +11,7 @@ from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Native, Text
 
 
-def noise(size: int) -> str:
+def incompressible_text(size: int) -> str:
     """So many characters that no compression makes much shorter."""
     return "".join(random.Random(size).choices(string.digits + string.ascii_letters + "+/;:!?-_", k=size))
 

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 import pytest
 from tests.stores.build import compact, say, talk, title
-from tests.stores.writer import all_told, check_linear
+from tests.stores.writer import check_linear, run_writers
 from tests.support.postgres import start, with_schema
 from tests.support.waiting import until
 
@@ -581,7 +581,7 @@ async def test_a_purge_and_an_append_leave_nothing_between(store, postgres_url):
 
 
 async def test_eight_processes_writing_one_session_lose_and_double_nothing(store, postgres_url):
-    told = await asyncio.to_thread(all_told, postgres_url, "s", 8, 10)
+    told = await asyncio.to_thread(run_writers, postgres_url, "s", 8, 10)
     await check_linear(store, "s", told, 10)
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.stores.build import compact, noise, say, talk
-from tests.stores.writer import all_told, check_linear
+from tests.stores.build import compact, incompressible_text, say, talk
+from tests.stores.writer import check_linear, run_writers
 
 import foldline.stores.sqlite as sqlite_module
 from foldline.core.log.entries import Entry
@@ -117,7 +117,7 @@ def test_the_write_ahead_log_is_moved_into_the_file_between_appends(file: Path) 
     async def size_of_log(store: SqliteStore) -> int:
         leaf = None
         for turn in range(40):
-            batch = talk(leaf, f"{turn} " + noise(500_000))
+            batch = talk(leaf, f"{turn} " + incompressible_text(500_000))
             await store.append("s", batch, seen=leaf.id if leaf else None)
             leaf = batch[-1]
         return log.stat().st_size
@@ -274,7 +274,7 @@ async def test_a_full_disk_loses_nothing(store: SqliteStore, file: Path) -> None
     database = store._database.connection
     pages = database.execute("PRAGMA page_count").fetchone()[0]
     database.execute(f"PRAGMA max_page_count = {pages + 5}")
-    big = talk(log[-1], "small", noise(1_000_000))
+    big = talk(log[-1], "small", incompressible_text(1_000_000))
     with pytest.raises(StoreError, match="disk is full"):
         await store.append("s", big, seen=log[-1].id)
     assert await path_of(store) == log
@@ -287,10 +287,10 @@ async def test_a_full_disk_loses_nothing(store: SqliteStore, file: Path) -> None
 
 
 async def test_a_full_disk_does_not_end_a_search(store: SqliteStore) -> None:
-    log = talk(None, "the old harbour", *[noise(2_000) for _ in range(40)])
+    log = talk(None, "the old harbour", *[incompressible_text(2_000) for _ in range(40)])
     await store.append("s", log, seen=None)
     await store.search("harbour")
-    more = talk(log[-1], "the new harbour", *[noise(30_000) for _ in range(10)])
+    more = talk(log[-1], "the new harbour", *[incompressible_text(30_000) for _ in range(10)])
     await store.append("s", more, seen=log[-1].id)
     assert store._database is not None
     database = store._database.connection
@@ -398,7 +398,7 @@ def test_a_store_that_was_opened_before_a_fork_says_so(file: Path) -> None:
 
 
 def test_eight_processes_writing_one_session_lose_and_double_nothing(file: Path) -> None:
-    told = all_told(f"sqlite:///{file}", "s", 8, 10)
+    told = run_writers(f"sqlite:///{file}", "s", 8, 10)
     use(file, lambda store: check_linear(store, "s", told, 10))
 
 

@@ -39,7 +39,7 @@ async def write(url: str, session: str, name: str, turns: int) -> None:
         await store.close()
 
 
-def all_told(url: str, session: str, writers: int, turns: int) -> list[list[str]]:
+def run_writers(url: str, session: str, writers: int, turns: int) -> list[list[str]]:
     """Let so many processes write at once; return the ids that each was acknowledged."""
     command = [sys.executable, "-m", "tests.stores.writer", url, session]
     running = [

@@ -53,7 +53,7 @@ Mend the login page, so that sessions survive a restart of the server.
 - src/login3.py is read"""
 
 
-def tool(number, path, text):
+def tool_messages(number, path, text):
     call = {"name": "read", "arguments": json.dumps({"path": path})}
     return [
         {
@@ -65,23 +65,23 @@ def tool(number, path, text):
     ]
 
 
-def turns(rounds, *, start=0, result="def login(): return session\n" * 160):
+def reading_turns(rounds, *, start=0, result="def login(): return session\n" * 160):
     """Turns in which a file is read: request, call, result, report."""
     found = []
     for number in range(start, start + rounds):
         found.append({"role": "user", "content": f"Look at part {number}."})
-        found += tool(number, f"src/login{number}.py", f"# part {number}\n{result}")
+        found += tool_messages(number, f"src/login{number}.py", f"# part {number}\n{result}")
         found.append({"role": "assistant", "content": f"Part {number} is read; the store is not in it."})
     return found
 
 
-def work(rounds=6, *, said=(), first=FIRST, **more):
+def coding_session(rounds=6, *, said=(), first=FIRST, **more):
     """A conversation in which the user asks for something, with two rules, and files are read."""
     opening = [{"role": "user", "content": text} for text in (first, *said)]
-    return [*opening, *turns(rounds, **more), {"role": "user", "content": "And now?"}]
+    return [*opening, *reading_turns(rounds, **more), {"role": "user", "content": "And now?"}]
 
 
-def model(answers, *, dialect="openai-chat", window=WINDOW, **more):
+def make_model(answers, *, dialect="openai-chat", window=WINDOW, **more):
     """A scripted model and a summariser that asks it."""
     options = {name: more.pop(name) for name in ("overflow", "name", "alternation") if name in more}
     served = Scripted(
@@ -90,7 +90,7 @@ def model(answers, *, dialect="openai-chat", window=WINDOW, **more):
     return served, ModelSummarizer(served, window=window, patience=QUICK, **more)
 
 
-def rules(done):
+def rules_in(done):
     """The rules in the block that is believed later; the next fold is handed the same."""
     found = [fact.text for fact in read(done.summary)]
     assert found == [fact.text for fact in done.ledger.constraints] == list(done.receipt.constraints.texts)

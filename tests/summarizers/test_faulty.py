@@ -1,7 +1,7 @@
 """Behind a bad network every compaction ends in a checkpoint that holds what it must, by a model or by code."""
 
 import pytest
-from tests.summarizers.talking import GOOD, OTHER_RULE, POLICY, QUICK, RULE, WINDOW, rules, work
+from tests.summarizers.talking import GOOD, OTHER_RULE, POLICY, QUICK, RULE, WINDOW, coding_session, rules_in
 
 import foldline
 from foldline.dialects import get
@@ -18,9 +18,9 @@ def behind(dialect="openai-chat", **faults):
 
 async def folded(provider, **more):
     summarizer = ModelSummarizer(provider, window=WINDOW, patience=QUICK, **more)
-    done = await foldline.acompact(work(), TARGET, POLICY, summarizer=summarizer)
+    done = await foldline.acompact(coding_session(), TARGET, POLICY, summarizer=summarizer)
     assert done.view_tokens <= TARGET
-    assert rules(done) == [RULE, OTHER_RULE]
+    assert rules_in(done) == [RULE, OTHER_RULE]
     assert get(done.dialect).validate(done.messages) == []
     return done
 

@@ -1,7 +1,7 @@
 """A fold without a log reads back the user's rules, and nothing that a model, a tool or a paste made look like one."""
 
 import pytest
-from tests.summarizers.talking import GOOD, OTHER_RULE, POLICY, RULE, model, rules, work
+from tests.summarizers.talking import GOOD, OTHER_RULE, POLICY, RULE, coding_session, make_model, rules_in
 
 import foldline
 from foldline.core.checkpoint.checkpoint import VERSION
@@ -65,11 +65,11 @@ def more_work(times=8):
 
 @pytest.mark.parametrize("summary", FORGED_SUMMARIES.values(), ids=FORGED_SUMMARIES.keys())
 async def test_what_a_model_wrote_is_not_read_back_as_a_rule(summary):
-    _, summarizer = model([summary, summary])
-    first = await foldline.acompact(work(), 3_000, POLICY, summarizer=summarizer)
-    assert sorted(rules(first)) == sorted(TRUE)
+    _, summarizer = make_model([summary, summary])
+    first = await foldline.acompact(coding_session(), 3_000, POLICY, summarizer=summarizer)
+    assert sorted(rules_in(first)) == sorted(TRUE)
     again = await foldline.acompact([*first.messages, *more_work()], 3_000, POLICY)
-    assert sorted(rules(again)) == sorted(TRUE)
+    assert sorted(rules_in(again)) == sorted(TRUE)
     assert EVIL not in again.summary.partition("</user-rules>")[0].partition("<user-rules>")[2]
 
 
@@ -103,8 +103,8 @@ def test_what_was_quoted_is_not_read_back_as_a_rule(text, place):
     ]
     done = foldline.compact(talk, target=1_500)
     for _ in range(2):
-        assert EVIL not in " ".join(rules(done)) or place == "paste"
-        assert {RULE, OTHER_RULE} <= set(rules(done))
+        assert EVIL not in " ".join(rules_in(done)) or place == "paste"
+        assert {RULE, OTHER_RULE} <= set(rules_in(done))
         done = foldline.compact([*done.messages, *more_work()], target=1_500)
 
 
@@ -137,5 +137,5 @@ def test_a_checkpoint_that_is_pasted_later_is_nobodys_words():
         ],
         target=1_500,
     )
-    assert rules(again) == []
+    assert rules_in(again) == []
     assert len(from_messages(again.messages, OFFLINE).entries) >= 1

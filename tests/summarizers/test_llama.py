@@ -1,7 +1,7 @@
 """A real server and a real, tiny model: what it writes is no summary (invariant 7), and code stands in for it."""
 
 import pytest
-from tests.summarizers.talking import POLICY, RULE, work
+from tests.summarizers.talking import POLICY, RULE, coding_session
 from tests.support.llama import WINDOW
 
 import foldline
@@ -27,7 +27,7 @@ async def test_a_summary_that_is_none_is_asked_for_again_and_then_replaced(llama
     async with foldline.open(
         "memory://", "s", model=name, window=window, policy=POLICY, dialect=dialect
     ) as session:
-        await session.append(*work(2, result="def login(): return session\n" * 60))
+        await session.append(*coding_session(2, result="def login(): return session\n" * 60))
         receipt = await session.compact(target=800)
         messages = await session.context()
     assert receipt.summarizer == "offline"

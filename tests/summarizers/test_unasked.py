@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from tests.summarizers.talking import GOOD, POLICY, work
+from tests.summarizers.talking import GOOD, POLICY, coding_session
 
 import foldline
 from foldline.core.measure.window import Amount
@@ -38,7 +38,9 @@ def unasked(notes, why):
 @pytest.mark.parametrize(("name", "why"), UNASKED)
 async def test_a_list_is_folded_by_the_other_model_and_the_receipt_says_so(name, why):
     async with serve(Scripted([GOOD])) as url:
-        done = await foldline.acompact(work(), TARGET, rules(name), model=own_model(url), window=100_000)
+        done = await foldline.acompact(
+            coding_session(), TARGET, rules(name), model=own_model(url), window=100_000
+        )
         assert done.receipt.summarizer == own_model(url)
         (note,) = unasked(done.receipt.notes, why)
         assert note.endswith(f"{own_model(url)} is asked instead")
@@ -46,7 +48,7 @@ async def test_a_list_is_folded_by_the_other_model_and_the_receipt_says_so(name,
 
 @pytest.mark.parametrize(("name", "why"), UNASKED)
 def test_a_list_is_folded_by_code_where_no_other_model_is_named(name, why):
-    done = foldline.compact(work(), TARGET, rules(name))
+    done = foldline.compact(coding_session(), TARGET, rules(name))
     assert done.receipt.summarizer == "offline"
     (note,) = unasked(done.receipt.notes, why)
     assert note.endswith("code alone writes")
@@ -62,7 +64,7 @@ async def test_a_session_warns_when_it_is_opened(name, why):
             assert [unasked([one.text], why) != [] for one in warnings if one.kind == "summary_model"] == [
                 True
             ]
-            await session.append(*work())
+            await session.append(*coding_session())
             receipt = await session.compact(target=TARGET)
         assert receipt.summarizer == own_model(url)
         assert len(unasked(receipt.notes, why)) == 1
@@ -74,7 +76,7 @@ async def test_who_listens_after_the_opening_hears_it_at_first_use(caplog):
         assert "summary_model cannot be asked" in caplog.text
         warnings = []
         session.on("*", warnings.append)
-        await session.append(*work())
+        await session.append(*coding_session())
         (warning,) = [one for one in warnings if one.name == "warning"]
         assert (warning.kind, "code alone writes" in warning.text) == ("summary_model", True)
 
@@ -84,7 +86,7 @@ async def test_a_policy_in_mid_session_has_its_own_model_for_summaries():
     async with serve(served) as url, foldline.open("memory://", "s", policy=POLICY) as session:
         warnings = []
         session.on("warning", warnings.append)
-        await session.append(*work())
+        await session.append(*coding_session())
         await session.use_policy(rules("nobody:small-1"))
         await session.context()
         assert [one.kind for one in warnings] == ["summary_model"]
@@ -98,7 +100,7 @@ async def test_a_model_that_can_be_asked_is_not_warned_of(caplog):
     async with serve(Scripted([GOOD])) as url:
         name = own_model(url)
         async with foldline.open("memory://", "s", model=name, window=100_000, policy=rules(name)) as session:
-            await session.append(*work())
+            await session.append(*coding_session())
             receipt = await session.compact(target=TARGET)
     assert unasked(receipt.notes, "") == []
     assert "summary_model" not in caplog.text
@@ -107,7 +109,9 @@ async def test_a_model_that_can_be_asked_is_not_warned_of(caplog):
 async def test_offline_in_the_policy_has_code_alone_write_and_nobody_is_asked():
     model = Scripted([GOOD])
     async with serve(model) as url:
-        done = await foldline.acompact(work(), TARGET, rules("offline"), model=own_model(url), window=100_000)
+        done = await foldline.acompact(
+            coding_session(), TARGET, rules("offline"), model=own_model(url), window=100_000
+        )
     assert done.receipt.summarizer == "offline"
     assert not model.requests
     assert not unasked(done.receipt.notes, "")
@@ -124,7 +128,7 @@ async def test_the_summary_model_of_the_model_in_use_is_asked(prefix, asked):
         writer = f"openai-compatible:small@{url}/v1"
         policy = for_models(prefix, summary_model=writer)
         model = f"openai-compatible:main@{own}/v1"
-        done = await foldline.acompact(work(), TARGET, policy, model=model, window=100_000)
+        done = await foldline.acompact(coding_session(), TARGET, policy, model=model, window=100_000)
     assert len(other.requests) == asked
     assert done.receipt.summarizer == (writer if asked else model)
 
@@ -132,7 +136,7 @@ async def test_the_summary_model_of_the_model_in_use_is_asked(prefix, asked):
 def test_a_summary_model_that_cannot_be_asked_is_told_for_its_models_alone():
     policy = for_models("gpt-", summary_model="nobody:small-1")
     for model, told in (("openai:gpt-5", True), ("anthropic:claude-sonnet-4-6", False)):
-        done = foldline.compact(work(), TARGET, policy, model=model)
+        done = foldline.compact(coding_session(), TARGET, policy, model=model)
         assert any("nobody:small-1" in note for note in done.receipt.notes) is told
 
 
@@ -140,7 +144,7 @@ def test_every_other_field_counts_too_and_the_budget_with_it():
     changed = {"reserve": Amount(tokens=60_000)}
     plain = msgspec.structs.replace(POLICY, **changed)
     policy = for_models("gpt-", **msgspec.to_builtins(changed))
-    long = work() * 8
+    long = coding_session() * 8
 
     def tokens(rules, model):
         return foldline.compact(long, policy=rules, model=model, window=65_000).view_tokens

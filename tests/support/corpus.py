@@ -73,7 +73,7 @@ def agent(path: Path) -> str:
     return path.name.rpartition("-")[0]
 
 
-def chat(path: Path) -> list[dict[str, Any]]:
+def chat_messages(path: Path) -> list[dict[str, Any]]:
     """A recorded session as Chat Completions messages, all that was said."""
     with gzip.open(path, "rb") as stream:
         heard = [
@@ -101,7 +101,7 @@ def fold(loaded: Loaded, policy: str, target: int) -> Done:
     return fold_now(loaded, options)
 
 
-def remembered() -> Callable[[Sequence[Said], Sequence[ConstraintFact]], Ledger]:
+def cached_collect() -> Callable[[Sequence[Said], Sequence[ConstraintFact]], Ledger]:
     """The real collection of facts, which answers the same question of many policies once.
 
     An entry's id is a hash of all before it, so the ids say what the entries are.
@@ -117,7 +117,7 @@ def remembered() -> Callable[[Sequence[Said], Sequence[ConstraintFact]], Ledger]
     return collected
 
 
-def tell(report: Report, record_property: Callable[[str, Any], None]) -> None:
+def record_figures(report: Report, record_property: Callable[[str, Any], None]) -> None:
     """Hand the figures of a report to the summary at the end of the run."""
     figures = {
         "sessions": 1,
@@ -170,7 +170,7 @@ def check_loaded(
             if error.floor <= target or sum(error.breakdown.values()) <= target:
                 report.wrong.append(f"{where}: refused although its floor fits: {error}")
             continue
-        wrong = [*check(loaded, done, target, payloads), *check_again(done, policy, target)]
+        wrong = [*check(loaded, done, target, payloads), *check_second_fold(done, policy, target)]
         report.wrong.extend(f"{where}: {text}" for text in wrong)
     report.seconds = time.perf_counter() - started
     return report
@@ -240,7 +240,7 @@ def checkpoint_of(messages: Sequence[Any]) -> Recognised | None:
     return recognise([get(CHAT).decode(message) for message in messages])
 
 
-def check_again(done: Done, policy: str, target: int) -> Iterator[str]:
+def check_second_fold(done: Done, policy: str, target: int) -> Iterator[str]:
     """Yield what a second fold in a row changes."""
     again = foldline.compact(
         done.messages, target=target, policy=policy, dialect=done.dialect, system=done.system
@@ -251,7 +251,7 @@ def check_again(done: Done, policy: str, target: int) -> Iterator[str]:
 
 def as_anthropic(path: Path) -> tuple[list[dict[str, Any]], Any]:
     """A recorded session as Anthropic messages, and its system prompt."""
-    loaded = from_messages(chat(path), OFFLINE)
+    loaded = from_messages(chat_messages(path), OFFLINE)
     rendered = get("anthropic").render(
         native_items(ViewState(loaded.entries, counter=OFFLINE).view()), whole=True
     )

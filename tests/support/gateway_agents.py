@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
-from tests.support.real_tools import Place, Run
+from tests.support.real_tools import Run, Workspace
 
 from foldline.testing import Answer, Asked, call
 
@@ -23,7 +23,7 @@ HEADINGS = (
 SUMMARY = "\n\n".join(f"## {heading}\nThe report is written step by step." for heading in HEADINGS)
 
 
-class Work:
+class ReportModel:
     """A model that has a report written, one shell command a request, then says that it is done.
 
     `left` commands are still to be given. Of the requests, those without a shell are for titles and summaries.
@@ -75,7 +75,7 @@ def _name(tool: Any) -> str:
 # ---- agents: each says `text` in a process of its own; `again` goes on with its last session
 
 
-def codex(place: Place, text: str, *, again: bool, more: str = "model_context_window = 1000000") -> Run:
+def codex(place: Workspace, text: str, *, again: bool, more: str = "model_context_window = 1000000") -> Run:
     settings = f"""
         model = "gpt-5.4"
         openai_base_url = "{place.url}/v1"
@@ -87,12 +87,12 @@ def codex(place: Place, text: str, *, again: bool, more: str = "model_context_wi
     return place.run(*words, free, text, OPENAI_API_KEY="any", CODEX_API_KEY="any")
 
 
-def codex_that_compacts(place: Place, text: str, *, again: bool) -> Run:
+def codex_that_compacts(place: Workspace, text: str, *, again: bool) -> Run:
     """It asks its server for a compaction item, at 25,000 tokens."""
     return codex(place, text, again=again, more="model_auto_compact_token_limit = 25000")
 
 
-def claude_code(place: Place, text: str, *, again: bool) -> Run:
+def claude_code(place: Workspace, text: str, *, again: bool) -> Run:
     words = [*(["--continue"] if again else []), "-p", text]
     return place.run(
         *words, "--model", "claude-sonnet-4-5", "--allowedTools", "Bash",
@@ -101,7 +101,7 @@ def claude_code(place: Place, text: str, *, again: bool) -> Run:
     )  # fmt: skip
 
 
-def opencode(place: Place, text: str, *, again: bool) -> Run:
+def opencode(place: Workspace, text: str, *, again: bool) -> Run:
     foldline = {
         "npm": "@ai-sdk/openai-compatible",
         "options": {"baseURL": f"{place.url}/v1", "apiKey": "any"},
@@ -114,7 +114,7 @@ def opencode(place: Place, text: str, *, again: bool) -> Run:
     return place.run(*words, OPENCODE_DISABLE_MODELS_FETCH="1", OPENCODE_DISABLE_AUTOUPDATE="1")
 
 
-def pi(place: Place, text: str, *, again: bool) -> Run:
+def pi(place: Workspace, text: str, *, again: bool) -> Run:
     model = {"id": "m", "contextWindow": 1_000_000, "maxTokens": 4_000}
     foldline = {
         "baseUrl": f"{place.url}/v1",
@@ -128,7 +128,7 @@ def pi(place: Place, text: str, *, again: bool) -> Run:
     return place.run(*words, PI_OFFLINE="1")
 
 
-def mini(place: Place, text: str, *, again: bool) -> Run:
+def mini(place: Workspace, text: str, *, again: bool) -> Run:
     """It keeps no sessions: `again` is another task."""
     del again
     settings = ["mini.yaml", f"model.model_kwargs.api_base={place.url}/v1", "agent.cost_limit=0"]
@@ -140,10 +140,10 @@ def mini(place: Place, text: str, *, again: bool) -> Run:
     )  # fmt: skip
 
 
-class Say(Protocol):
+class RunAgent(Protocol):
     """Has an agent say a text."""
 
-    def __call__(self, place: Place, text: str, *, again: bool) -> Run:
+    def __call__(self, place: Workspace, text: str, *, again: bool) -> Run:
         """Run it to its end."""
         ...
 
@@ -155,7 +155,7 @@ class Agent:
     `overflows`: its replies may be so long that the model refuses a request before anything is to be folded.
     """
 
-    say: Say
+    say: RunAgent
     window: int
     commands: int
     overflows: bool = False

@@ -43,7 +43,7 @@ class Gate:
         return OfflineSummarizer().write(request)
 
 
-class Fails:
+class Failing:
     """A summariser that always raises."""
 
     name = "model:broken"
@@ -63,26 +63,26 @@ def setup(policy: str | Policy = "foldline", window: Window = WINDOW, **more: An
     return Setup(policy=rules, rules=rules, info=info, **more)
 
 
-def changed(name: str = "foldline", **fields: Any) -> Policy:
+def policy_with(name: str = "foldline", **fields: Any) -> Policy:
     return msgspec.structs.replace(preset(name), **fields)
 
 
-OPENED: WeakSet[Session] = WeakSet()
+OPEN_SESSIONS: WeakSet[Session] = WeakSet()
 
 
 def session_on(store: Store, summarizer: Any = None, *, name: str = "s", **more: Any) -> Session:
-    """Return a session of a store; `close_those_of` closes it."""
+    """Return a session of a store; `close_sessions_on` closes it."""
     session = Session(store, name, setup(**more), summarizer=summarizer)
-    OPENED.add(session)
+    OPEN_SESSIONS.add(session)
     return session
 
 
-async def close_those_of(store: Store) -> None:
-    for session in [one for one in OPENED if one.store is store]:
+async def close_sessions_on(store: Store) -> None:
+    for session in [one for one in OPEN_SESSIONS if one.store is store]:
         await session.close()
 
 
-class Heard(list[Any]):
+class Events(list[Any]):
     """Every event of a session, in order."""
 
     def __init__(self, session: Session) -> None:
@@ -105,7 +105,7 @@ def answer(number: int, lines: int = 20) -> dict[str, Any]:
     return {"role": "assistant", "content": f"Answer {number}: " + LINE * lines}
 
 
-async def turns(session: Session, count: int, start: int = 0, *, lines: int = 20) -> list[list[Any]]:
+async def run_turns(session: Session, count: int, start: int = 0, *, lines: int = 20) -> list[list[Any]]:
     """Have so many turns; returns what context() gave in each."""
     seen: list[list[Any]] = []
     for number in range(start, start + count):
@@ -115,7 +115,7 @@ async def turns(session: Session, count: int, start: int = 0, *, lines: int = 20
     return seen
 
 
-async def until(session: Session, tokens: int, start: int = 0) -> int:
+async def grow_to(session: Session, tokens: int, start: int = 0) -> int:
     """Append turns until the view holds more than so many tokens; returns the number of the next turn."""
     while session.view_tokens <= tokens:
         await session.append(prompt(start), answer(start))
@@ -123,13 +123,13 @@ async def until(session: Session, tokens: int, start: int = 0) -> int:
     return start
 
 
-async def asked_at(session: Session, tokens: int, start: int = 0) -> int:
+async def context_at(session: Session, tokens: int, start: int = 0) -> int:
     """Append turns up to so many tokens and a prompt, and ask for the context; returns the prompt's number."""
-    number = await until(session, tokens, start)
+    number = await grow_to(session, tokens, start)
     await session.append(prompt(number))
     await session.context()
     return number
 
 
-def texts(messages: list[Any]) -> str:
+def joined_texts(messages: list[Any]) -> str:
     return "\n".join(str(message.get("content")) for message in messages)

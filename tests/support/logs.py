@@ -305,10 +305,10 @@ class _Writer:
             self.one_result(text)
 
 
-def write(dialect: str, script: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
+def as_messages(dialect: str, script: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
     if dialect == "bedrock-converse":  # it has no compactions of a server
         own = [step for step in script if step[0] != "server compaction"]
-        return [as_converse(message) for message in write("anthropic", own)]
+        return [as_converse(message) for message in as_messages("anthropic", own)]
     writers = {"ui-message": UIWriter, "gemini": GeminiWriter}
     writer = writers[dialect]() if dialect in writers else _Writer(dialect)
     for kind, value in script:
@@ -316,13 +316,13 @@ def write(dialect: str, script: Sequence[tuple[str, Any]]) -> list[dict[str, Any
     return writer.out
 
 
-def lists(dialect: str) -> st.SearchStrategy[list[dict[str, Any]]]:
+def message_lists(dialect: str) -> st.SearchStrategy[list[dict[str, Any]]]:
     """Message lists of a dialect, most of them such as no provider would take."""
-    return steps.map(lambda script: write(dialect, script)).filter(bool)
+    return steps.map(lambda script: as_messages(dialect, script)).filter(bool)
 
 
 DIALECTS = ("openai-chat", "anthropic", "openai-responses", "ui-message", "bedrock-converse", "gemini")
-any_list = st.sampled_from(DIALECTS).flatmap(lambda d: st.tuples(st.just(d), lists(d)))
+any_messages = st.sampled_from(DIALECTS).flatmap(lambda d: st.tuples(st.just(d), message_lists(d)))
 
 
 # ---- logs
@@ -338,24 +338,24 @@ def decode(dialect: str, payloads: Sequence[Any], *, singly: bool = False) -> li
 def chain(messages: Sequence[Message], log: Log | None = None) -> Log:
     log = log or Log()
     for message in messages:
-        say(log, message)
+        add(log, message)
     return log
 
 
-def say(log: Log, message: Message) -> Said:
+def add(log: Log, message: Message) -> Said:
     key = next((e.said_key for e in reversed(log.path()) if isinstance(e, Said)), "")
     entry = said(message, parent=log.leaf, said_key=key, tokens=message_tokens(message, OFFLINE))
     log.append([entry], seen=log.leaf)
     return entry
 
 
-def put(log: Log, entry: Entry) -> Entry:
+def add_entry(log: Log, entry: Entry) -> Entry:
     placed = chained(entry, log.leaf)
     log.append([placed], seen=log.leaf)
     return placed
 
 
-def fold_of(log: Log) -> ViewState:
+def view_of(log: Log) -> ViewState:
     return ViewState(log.path(), counter=OFFLINE)
 
 
@@ -378,20 +378,20 @@ def compact_log(
     """Compact the log by the real plan; a boundary is appended."""
     try:
         outcome = run_sync(
-            execute(plan(CompactionInput(fold_of(log), ask, OFFLINE)), summarizer or OfflineSummarizer())
+            execute(plan(CompactionInput(view_of(log), ask, OFFLINE)), summarizer or OfflineSummarizer())
         )
     except FloorExceeded as error:
         return error
     if isinstance(outcome, Nothing):
         return outcome
-    return put(log, outcome)  # pyright: ignore
+    return add_entry(log, outcome)  # pyright: ignore
 
 
 def fold_range(
     log: Log, way: Any, place: int, policy: str = "foldline"
 ) -> Compacted | Pruned | Nothing | FoldlineError:
     """Fold up to, or since, one of the messages of the view."""
-    kept = fold_of(log).kept
+    kept = view_of(log).kept
     entry = kept[place % len(kept)].id if kept else ""
     try:
         return compact_log(log, ask_for(policy, context=3_000, chosen=FoldRange(entry, way)))
@@ -422,14 +422,14 @@ operations = st.lists(
 @st.composite
 def logs(draw: st.DrawFn) -> tuple[str, Log]:
     """Logs with boundaries, lifted boundaries, pins, notes and branches."""
-    dialect, payloads = draw(any_list)
+    dialect, payloads = draw(any_messages)
     messages = decode(dialect, payloads, singly=draw(st.booleans()))
     log = Log()
     for kind, value in draw(operations):
         if kind == "say":
             for message in messages[:value]:
-                say(log, message)
-            messages = messages[value:] or decode(dialect, write(dialect, [("user", "and now?")]))
+                add(log, message)
+            messages = messages[value:] or decode(dialect, as_messages(dialect, [("user", "and now?")]))
         elif kind == "compact":
             compact_log(log, ask_for(value, context=3_000))
         elif kind == "target":
@@ -439,7 +439,7 @@ def logs(draw: st.DrawFn) -> tuple[str, Log]:
         else:
             _other(log, kind, value)
     for message in messages:
-        say(log, message)
+        add(log, message)
     return dialect, log
 
 
@@ -451,17 +451,17 @@ def _other(log: Log, kind: str, value: Any) -> None:
     if kind in ("undo", "redo"):
         found = [e for e in boundaries if lifted.get(e.id, False) == (kind == "redo")]
         if found:
-            put(log, Lifted("", None, found[-1].id, kind == "undo"))
+            add_entry(log, Lifted("", None, found[-1].id, kind == "undo"))
     elif kind == "pin" and spoken:
         target = spoken[value % len(spoken)]
         if target.message.text.strip():
-            put(log, Pinned("", None, target.id, on=True, text=target.message.text))
+            add_entry(log, Pinned("", None, target.id, on=True, text=target.message.text))
     elif kind == "unpin":
         pins = [e for e in path if isinstance(e, Pinned)]
         if pins:
-            put(log, Pinned("", None, pins[value % len(pins)].target, on=False))
+            add_entry(log, Pinned("", None, pins[value % len(pins)].target, on=False))
     elif kind == "note":
-        put(log, Noted("", None, "title", {"title": "a title"}))
+        add_entry(log, Noted("", None, "title", {"title": "a title"}))
     elif kind == "rewind" and len(path) > value:
         log.move(path[-value - 1].id)
 

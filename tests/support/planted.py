@@ -73,7 +73,7 @@ STANDING = (
 )
 
 # What a user asks of every reply: the kinds of a public set of side constraints (COMPINT), in words of our own.
-ASIDE = (
+SIDE_CONSTRAINTS = (
     "Before you run a command that changes files, show me the command and wait for my go-ahead.",
     "When you finish a task, end your reply with the line READY FOR REVIEW.",
     "Before you answer, restate my question in one sentence.",
@@ -107,7 +107,7 @@ REPLACED = (
 )  # fmt: skip
 
 
-def exchange(sentences: Sequence[str], dialect: str) -> list[Any]:
+def stated(sentences: Sequence[str], dialect: str) -> list[Any]:
     """The user says the sentences, and the model answers."""
     said = [
         Message("user", (Text("Some things to keep to.\n\n" + "\n".join(f"- {s}" for s in sentences)),)),
@@ -116,11 +116,11 @@ def exchange(sentences: Sequence[str], dialect: str) -> list[Any]:
     return get(dialect).render([(message, ()) for message in said]).messages
 
 
-def with_replacements(pieces: Sequence[list[Any]], dialect: str, new_in: int = 3) -> list[list[Any]]:
+def plant_replacements(pieces: Sequence[list[Any]], dialect: str, new_in: int = 3) -> list[list[Any]]:
     """Put what is said first at the end of the first piece, and what replaces it at the end of piece `new_in`."""
     found = [list(piece) for piece in pieces]
-    found[0] += exchange([old for old, *_ in REPLACED], dialect)
-    found[new_in] += exchange([new for _, new, *_ in REPLACED], dialect)
+    found[0] += stated([old for old, *_ in REPLACED], dialect)
+    found[new_in] += stated([new for _, new, *_ in REPLACED], dialect)
     return found
 
 
@@ -131,7 +131,7 @@ def own_prompts(messages: Sequence[Any], dialect: str = "openai-chat") -> list[i
     return sorted(loaded.index[entry.id] for entry, _ in prompts(said))
 
 
-def planted(messages: Sequence[dict[str, Any]], sentences: Sequence[str]) -> list[dict[str, Any]]:
+def plant(messages: Sequence[dict[str, Any]], sentences: Sequence[str]) -> list[dict[str, Any]]:
     """Put each sentence into a message of the user's in the first sixth, by turns before and after its words."""
     places = own_prompts(messages)
     early = [index for index in places if index < len(messages) // 6] or places[:1]
@@ -143,7 +143,9 @@ def planted(messages: Sequence[dict[str, Any]], sentences: Sequence[str]) -> lis
     return found
 
 
-def spread(messages: Sequence[dict[str, Any]], place: str) -> tuple[list[dict[str, Any]], list[str]]:
+def plant_side_constraints(
+    messages: Sequence[dict[str, Any]], place: str
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Put what a user asks of every reply at the top, in the middle, or behind what is said there.
 
     Each place has a frame of its own; a plan that an agent wrote is nobody's words and gets none.
@@ -155,7 +157,7 @@ def spread(messages: Sequence[dict[str, Any]], place: str) -> tuple[list[dict[st
     ]
     within = [n for n in mine if len(messages) * low <= n < len(messages) * high] or mine[:1]
     found = [dict(message) for message in messages]
-    framed = [f"{FRAMES[at]}{text[0].lower()}{text[1:]}" for text in ASIDE]
+    framed = [f"{FRAMES[at]}{text[0].lower()}{text[1:]}" for text in SIDE_CONSTRAINTS]
     for number, sentence in enumerate(framed):
         body = found[within[number % len(within)]]
         pair = (body["content"], sentence) if place == "behind" else (sentence, body["content"])
@@ -191,26 +193,26 @@ def _closed(messages: Sequence[Any], dialect: str) -> Iterator[int]:
 # ---- what a folded list says
 
 
-def checkpoint(messages: Sequence[Any], dialect: str) -> str:
+def checkpoint_summary(messages: Sequence[Any], dialect: str) -> str:
     """The summary in the checkpoint of a folded list, "" where it has none."""
     found = recognise([get(dialect).decode(message) for message in messages])
     return found.summary if found is not None else ""
 
 
-def standing(summary: str) -> list[str]:
+def constraints_in(summary: str) -> list[str]:
     """The standing constraints of a checkpoint, word for word."""
     return [fact.text for fact in parse(summary).constraints]
 
 
-def missing(messages: Sequence[Any], dialect: str, sentences: Sequence[str]) -> list[str]:
+def missing_sentences(messages: Sequence[Any], dialect: str, sentences: Sequence[str]) -> list[str]:
     """The sentences that neither the checkpoint's constraints nor a kept message of the user's hold."""
     read = [get(dialect).decode(message) for message in messages]
     kept = [m.text for m in read if m.is_prompt and not m.text.startswith("<foldline-checkpoint")]
-    held = standing(checkpoint(messages, dialect))
+    held = constraints_in(checkpoint_summary(messages, dialect))
     return [s for s in sentences if s not in held and not any(s in text for text in kept)]
 
 
-def stale(summary: str) -> list[str]:
+def stale_constraints(summary: str) -> list[str]:
     """The standing constraints of a checkpoint that name an old value of `REPLACED` and not the new one.
 
     What was said at the time stands in the conversation, as history.
@@ -218,7 +220,7 @@ def stale(summary: str) -> list[str]:
     return [
         text
         for _, _, old, new in REPLACED
-        for text in standing(summary)
+        for text in constraints_in(summary)
         if _names(old, text) and not _names(new, text)
     ]
 

@@ -20,7 +20,7 @@ ANSWER = "The next step is done."
 LIMIT = 240  # seconds for one resume
 
 
-class Believing(Signer):
+class AcceptingSigner(Signer):
     """A signer that takes every signature: those of recorded sessions are the real providers' own."""
 
     def bad(self, system: Any, messages: Any) -> list[tuple[int, int]]:
@@ -33,7 +33,7 @@ class Believing(Signer):
 def provider() -> Scripted:
     """A provider as strict as the real ones, with room for every session."""
     model = Scripted(lambda _: ANSWER, window=10_000_000)
-    model._signer = Believing()  # pyright: ignore[reportPrivateUsage]
+    model._signer = AcceptingSigner()  # pyright: ignore[reportPrivateUsage]
     return model
 
 
@@ -46,7 +46,7 @@ class Run:
     err: str
 
 
-class Place:
+class Workspace:
     """A home, a project folder and the tool's program, for one resume."""
 
     def __init__(self, program: Path, home: Path, url: str) -> None:
@@ -85,7 +85,7 @@ class Place:
         return Run(done.returncode, done.stdout, done.stderr)
 
 
-def resume_codex(place: Place, told: ExportResult, raw: bytes) -> Run:
+def resume_codex(place: Workspace, told: ExportResult, raw: bytes) -> Run:
     """`codex exec resume ID`."""
     place.put(told, raw)
     settings = f"""
@@ -103,7 +103,7 @@ def resume_codex(place: Place, told: ExportResult, raw: bytes) -> Run:
     return place.run("exec", "resume", "--skip-git-repo-check", told.session, PROMPT, LOCAL_KEY="any")
 
 
-def resume_claude_code(place: Place, told: ExportResult, raw: bytes) -> Run:
+def resume_claude_code(place: Workspace, told: ExportResult, raw: bytes) -> Run:
     """`claude --resume ID -p`."""
     place.put(told, raw)
     return place.run(
@@ -113,7 +113,7 @@ def resume_claude_code(place: Place, told: ExportResult, raw: bytes) -> Run:
     )  # fmt: skip
 
 
-def resume_opencode(place: Place, told: ExportResult, raw: bytes) -> Run:
+def resume_opencode(place: Workspace, told: ExportResult, raw: bytes) -> Run:
     """`opencode import FILE`, then `opencode run --session ID`."""
     path = place.put(told, raw)
     model = {"name": "m", "limit": {"context": 9_000_000, "output": 32_000}}
@@ -135,7 +135,7 @@ def resume_opencode(place: Place, told: ExportResult, raw: bytes) -> Run:
     return Run(done.code, imported.out + done.out, imported.err + done.err)
 
 
-def resume_pi(place: Place, told: ExportResult, raw: bytes) -> Run:
+def resume_pi(place: Workspace, told: ExportResult, raw: bytes) -> Run:
     """`pi --session FILE -p`."""
     path = place.put(told, raw)
     model = {
@@ -159,7 +159,7 @@ class Tool:
     package: str
     program: str
     form: str
-    resume: Callable[[Place, ExportResult, bytes], Run]
+    resume: Callable[[Workspace, ExportResult, bytes], Run]
 
 
 TOOLS: Mapping[str, Tool] = {

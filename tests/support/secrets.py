@@ -35,10 +35,10 @@ class Secret(NamedTuple):
 
     def shown_in(self, text: str) -> str | None:
         """Return a piece of it that stands in a text; None where there is none."""
-        return next(iter(shown([self], text).values()), None)
+        return next(iter(leaked([self], text).values()), None)
 
 
-def shown(secrets: Sequence[Secret], text: str) -> dict[str, str]:
+def leaked(secrets: Sequence[Secret], text: str) -> dict[str, str]:
     """Return the secrets that stand in a text, each with a piece of it."""
     there = {text[at : at + PIECE] for at in range(len(text) - PIECE + 1)}
     found = {}

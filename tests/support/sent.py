@@ -17,7 +17,7 @@ from foldline.dialects.edits import with_edits
 from foldline.testing.request import Asked
 
 
-def missing(entries: Sequence[Entry], asked: Asked) -> dict[str, list[str]]:
+def missing_parts(entries: Sequence[Entry], asked: Asked) -> dict[str, list[str]]:
     """The parts of the view that the request does not hold, by role and kind: the first 80 characters of each.
 
     Tools wrap, join and split messages, so a text counts as sent if it stands anywhere, and arguments if a call

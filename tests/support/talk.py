@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 from tests.support.log import Log
-from tests.support.logs import say
+from tests.support.logs import add
 
 from foldline.core.log.entries import Said
 from foldline.core.log.log import said
@@ -94,11 +94,11 @@ def entries(*messages: Message, tokens: int | Sequence[int] = 10) -> list[Said]:
 def log_of(*messages: Message) -> Log:
     log = Log()
     for message in messages:
-        say(log, message)
+        add(log, message)
     return log
 
 
-def long(text: str, times: int = 100) -> str:
+def repeat(text: str, times: int = 100) -> str:
     return " ".join([text] * times)
 
 
@@ -106,7 +106,7 @@ def message_of(item: Item) -> Message:
     return item.entry.message if isinstance(item, MessageItem) else item.message
 
 
-def sent(item: Item) -> Message:
+def as_sent(item: Item) -> Message:
     """A view's message with its edits applied, as a dialect would send it."""
     message = message_of(item)
     if not isinstance(item, MessageItem):
@@ -125,6 +125,6 @@ def text_of(items: Iterable[Item]) -> str:
     """Every text that the model reads in a view."""
     found: list[str] = []
     for item in items:
-        for part in sent(item).parts:
+        for part in as_sent(item).parts:
             found.append(getattr(part, "text", ""))
     return "\n".join(found)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.testing.clients import claude, gpt
+from tests.testing.clients import anthropic_client, openai_client
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic")
 SEALED = ["reasoning.encrypted_content"]
@@ -18,7 +18,7 @@ class Unfinished(Exception):
     """A stream ended before the reply did, and the SDK did not say so."""
 
 
-class Talker:
+class SdkClient:
     """Asks one model over one API; what it sends is what `Session.context` returned."""
 
     def __init__(
@@ -88,22 +88,26 @@ def _ended(reply: Any, why: Any) -> Any:
 
 
 @asynccontextmanager
-async def talker(
+async def sdk_client(
     url: str, dialect: str, model: str, *, patience: float = 60.0, **more: Any
-) -> AsyncIterator[Talker]:
+) -> AsyncIterator[SdkClient]:
     """Open a client of the dialect's SDK; the SDK's own retries are off."""
     # the SDKs take the path differently: llama-server has only /v1
-    opened = claude(url, timeout=patience) if dialect == "anthropic" else gpt(f"{url}/v1", timeout=patience)
+    opened = (
+        anthropic_client(url, timeout=patience)
+        if dialect == "anthropic"
+        else openai_client(f"{url}/v1", timeout=patience)
+    )
     async with opened as client:
-        yield Talker(client, dialect, model, **more)
+        yield SdkClient(client, dialect, model, **more)
 
 
-def question(text: str) -> dict[str, Any]:
+def user_message(text: str) -> dict[str, Any]:
     """Return a message of the user's; one shape for all three dialects."""
     return {"role": "user", "content": text}
 
 
-def calling(dialect: str, call_id: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def call_message(dialect: str, call_id: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """Return what a model says that calls one tool."""
     if dialect == "anthropic":
         return {
@@ -119,7 +123,7 @@ def calling(dialect: str, call_id: str, name: str, arguments: dict[str, Any]) ->
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
-def results(dialect: str, done: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+def result_messages(dialect: str, done: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """Return the results of calls, by id and text, in as many messages as the dialect wants."""
     if dialect == "anthropic":
         blocks = [{"type": "tool_result", "tool_use_id": call, "content": text} for call, text in done]

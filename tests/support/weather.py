@@ -80,7 +80,7 @@ class Script:
         if is_summary(words):
             self.summaries += 1
             self.most_summaries = max(self.most_summaries, self.summaries)
-            return summary(words, some)
+            return write_summary(words, some)
         self.summaries = 0
         thinking = "Let me look at that. " * 20 if self.plan.thinking else None
         if self.rounds < 4 and some.random() < 0.55:
@@ -108,7 +108,7 @@ def is_summary(words: str) -> bool:
     return words.startswith("Stop the work here.") or "<conversation>" in words
 
 
-def summary(words: str, some: random.Random) -> Answer | str:
+def write_summary(words: str, some: random.Random) -> Answer | str:
     """A summary with the headings that are asked for, or something that is none."""
     asked = words[words.rfind("Use exactly these headings") :]
     wanted = list(dict.fromkeys(re.findall(r"^#{1,3} .+$", asked, re.MULTILINE)))
@@ -173,7 +173,7 @@ class Outcome(msgspec.Struct):
     figures: Counter[str]
 
 
-async def weather(plan: Plan) -> Outcome:
+async def run_plan(plan: Plan) -> Outcome:
     """Live through one run, killed and resumed as often as its plan says, and look at what it left."""
     watched = Watched(plan)
     async with serve(watched) as url:
@@ -188,32 +188,32 @@ async def weather(plan: Plan) -> Outcome:
                 process.join()
             if hung or process.exitcode == 0:
                 break
-    lines = written(Path(plan.journal))
+    lines = read_journal(Path(plan.journal))
     ends = [line for line in lines if "end" in line]
     end, text = (
         ("hung", "") if hung else ("silent", "") if not ends else (ends[-1]["end"], ends[-1].get("text", ""))
     )
     safe = [entry for line in lines for entry in line.get("safe", ())]
     # in a thread: it takes seconds, in which the servers of other runs must answer
-    problems, figures = await asyncio.to_thread(asyncio.run, judged(plan, watched, safe, end))
+    problems, figures = await asyncio.to_thread(asyncio.run, judge(plan, watched, safe, end))
     figures["milliseconds"] = int(1000 * sum(line.get("seconds", 0.0) for line in lines))
-    if end != "done" and not is_clear(end):
+    if end != "done" and not is_clear_error(end):
         problems.append(f"ended with {end}: {text}")
     return Outcome(plan, end, text, watched.killed, problems, figures)
 
 
-def written(journal: Path) -> list[dict[str, Any]]:
+def read_journal(journal: Path) -> list[dict[str, Any]]:
     """The lines of a journal; of one that was never begun, none."""
     return [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
 
 
-def is_clear(end: str) -> bool:
+def is_clear_error(end: str) -> bool:
     """Whether a run ended with an error of ours that says what is wrong."""
     kind = getattr(foldline.errors, end, None)
     return isinstance(kind, type) and issubclass(kind, foldline.errors.FoldlineError)
 
 
-async def judged(plan: Plan, watched: Watched, safe: list[str], end: str) -> tuple[list[str], Counter[str]]:
+async def judge(plan: Plan, watched: Watched, safe: list[str], end: str) -> tuple[list[str], Counter[str]]:
     """What is wrong with what a run sent and stored, and some figures of it."""
     store = open_store(plan.url)
     try:
@@ -222,15 +222,15 @@ async def judged(plan: Plan, watched: Watched, safe: list[str], end: str) -> tup
         problems = await store.verify("s") if path else []
     finally:
         await store.close()
-    problems += kept(plan, path, safe, done=end == "done")
-    problems += sent(plan, watched)
+    problems += check_kept(plan, path, safe, done=end == "done")
+    problems += check_requests(plan, watched)
     problems += [
         found
         for entry in everything
         if isinstance(entry, Compacted)
-        for found in summed_up(plan, entry, path)
+        for found in check_summary(plan, entry, path)
     ]
-    problems += loops(path, watched)
+    problems += check_loops(path, watched)
     figures = Counter(
         f"boundary {entry.receipt.reason}" for entry in path if isinstance(entry, Compacted | Pruned)
     )
@@ -246,7 +246,7 @@ async def judged(plan: Plan, watched: Watched, safe: list[str], end: str) -> tup
     return problems, figures
 
 
-def kept(plan: Plan, path: list[Entry], safe: list[str], *, done: bool) -> list[str]:
+def check_kept(plan: Plan, path: list[Entry], safe: list[str], *, done: bool) -> list[str]:
     """What was acknowledged is there, in order and once; of the user's words each stands there once."""
     ids = [entry.id for entry in path]
     places = {entry: place for place, entry in enumerate(ids)}
@@ -266,7 +266,7 @@ def kept(plan: Plan, path: list[Entry], safe: list[str], *, done: bool) -> list[
     return problems
 
 
-def sent(plan: Plan, watched: Watched) -> list[str]:
+def check_requests(plan: Plan, watched: Watched) -> list[str]:
     """Every request was valid by our rules, and refused for nothing but its size or the weather.
 
     Of a model that nobody knows, the longest reply is assumed too, until an overflow teaches the window.
@@ -287,7 +287,7 @@ def sent(plan: Plan, watched: Watched) -> list[str]:
 OWN_WORDS = re.compile(r"\n\n## User's (?:rules|words)\n")
 
 
-def summed_up(plan: Plan, boundary: Compacted, path: list[Entry]) -> list[str]:
+def check_summary(plan: Plan, boundary: Compacted, path: list[Entry]) -> list[str]:
     """Why what a checkpoint holds is no summary (invariant 7).
 
     What code wrote stands in for those that are none: it is as long as its facts, and where room is short it has no
@@ -319,7 +319,7 @@ def summed_up(plan: Plan, boundary: Compacted, path: list[Entry]) -> list[str]:
     ]
 
 
-def loops(path: list[Entry], watched: Watched) -> list[str]:
+def check_loops(path: list[Entry], watched: Watched) -> list[str]:
     """What was compacted again although nothing was said since, or asked for without end."""
     problems: list[str] = []
     since: list[str] = []

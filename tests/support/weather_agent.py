@@ -17,7 +17,7 @@ from typing import Any
 import anthropic  # noqa: F401 - loaded here, so that every process forked from this one has it
 import msgspec
 import openai  # noqa: F401
-from tests.support.talkers import Unfinished, question, results, talker
+from tests.support.talkers import Unfinished, result_messages, sdk_client, user_message
 
 import foldline
 from foldline.core.log.entries import Said
@@ -115,7 +115,7 @@ class Agent:
     async def work(self) -> None:
         """Go on where the session was left, to the last turn."""
         for turn in range(await self.resumed(), self.plan.turns):
-            await self.append(question(prompt(self.plan, turn)))
+            await self.append(user_message(prompt(self.plan, turn)))
             await self.answer()
             await self.aside(random.Random(f"{self.plan.seed}:aside:{turn}"))
 
@@ -161,7 +161,7 @@ class Agent:
     async def run(self, calls: Any) -> None:
         """Run the tools that were called; their results come at once, or one by one where the dialect has them so."""
         done = [(call.id, tool_text(self.plan, call.name, call.id)) for call in calls]
-        messages = results(self.plan.dialect, done)
+        messages = result_messages(self.plan.dialect, done)
         if self.plan.seed % 2:
             await self.append(*messages)
             return
@@ -188,7 +188,7 @@ class Agent:
             await self.session.note("title", title="parts")
 
 
-def opened(plan: Plan, url: str) -> Any:
+def open_session(plan: Plan, url: str) -> Any:
     """Open the session; its summaries are the model's own, with little patience."""
     kind = "anthropic" if plan.dialect == "anthropic" else "openai"
     name = f"{kind}-compatible:{MODEL}@{url}"
@@ -204,10 +204,10 @@ def opened(plan: Plan, url: str) -> Any:
     return session
 
 
-async def live(plan: Plan, url: str, journal: Journal) -> None:
+async def run_agent(plan: Plan, url: str, journal: Journal) -> None:
     """Live through a run, or through what is left of it."""
     told = {"system": SYSTEM, "stream": plan.stream, "thinking": plan.thinking, "patience": PATIENCE}
-    async with talker(url, plan.dialect, MODEL, **told) as talking, opened(plan, url) as session:
+    async with sdk_client(url, plan.dialect, MODEL, **told) as talking, open_session(plan, url) as session:
         await Agent(plan, session, talking, journal).work()
 
 
@@ -216,7 +216,7 @@ def main(plan: Plan, url: str) -> None:
     logging.disable(logging.CRITICAL)
     journal = Journal(plan.journal)
     try:
-        asyncio.run(live(plan, url, journal))
+        asyncio.run(run_agent(plan, url, journal))
     except FoldlineError as error:
         end, text = type(error).__name__, str(error)
     except BaseException:

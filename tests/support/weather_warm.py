@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.support.talkers import DIALECTS, question, talker
+from tests.support.talkers import DIALECTS, sdk_client, user_message
 from tests.support.weather_agent import MODEL
 
 import foldline
@@ -17,11 +17,11 @@ async def warm() -> None:
     async with serve(model) as url:
         for dialect in DIALECTS:
             for stream in (False, True):
-                async with talker(url, dialect, MODEL, stream=stream) as talking:
+                async with sdk_client(url, dialect, MODEL, stream=stream) as talking:
                     for _ in range(2):
-                        await talking.ask([question("Hi.")], 2_000)
+                        await talking.ask([user_message("Hi.")], 2_000)
     async with foldline.open("memory://", "s") as session:
-        await session.append(question("Hi."))
+        await session.append(user_message("Hi."))
         await session.compact(target=5_000)
 
 

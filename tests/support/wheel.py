@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[2]
 
 
-def built(folder: Path) -> Path:
+def build_wheel(folder: Path) -> Path:
     """Build the wheel, with the backend that the project names."""
     words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
@@ -22,7 +22,7 @@ def built(folder: Path) -> Path:
     return wheel
 
 
-def environment(folder: Path, wheel: Path, *more: str) -> Path:
+def make_environment(folder: Path, wheel: Path, *more: str) -> Path:
     """Make an environment with the wheel, its dependencies and `more` packages; returns its programs' folder.
 
     The dependencies are copied from the environment of the tests, so that nothing is downloaded.

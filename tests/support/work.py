@@ -17,7 +17,7 @@ class Calls:
 
 
 @contextlib.contextmanager
-def counted() -> Iterator[Calls]:
+def count_calls() -> Iterator[Calls]:
     """Count the functions that are called in a block, in this thread."""
     work, before = Calls(), sys.getprofile()
     sys.setprofile(work.profile)

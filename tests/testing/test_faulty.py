@@ -4,7 +4,7 @@ import anthropic
 import httpx2
 import openai
 import pytest
-from tests.testing.clients import MODEL, ask, claude, gpt
+from tests.testing.clients import MODEL, anthropic_client, ask, openai_client
 
 from foldline.testing import FAULTS, Asked, Faulty, Scripted, serve
 
@@ -111,12 +111,12 @@ async def test_an_unfinished_stream_ends_without_the_event_that_ends_a_reply(see
 
 async def _events(url, dialect):
     if dialect == "anthropic":
-        async with claude(url) as client:
+        async with anthropic_client(url) as client:
             fields = {"model": MODEL, "max_tokens": 1000, "messages": HELLO}
             async for event in await client.messages.create(**fields, stream=True):
                 yield event
         return
-    async with gpt(url) as client:
+    async with openai_client(url) as client:
         asked = (
             client.chat.completions.create(model=MODEL, messages=HELLO, stream=True)
             if dialect == "openai-chat"
@@ -129,7 +129,7 @@ async def _events(url, dialect):
 async def test_wrong_usage_is_none_or_far_too_large():
     seen = set()
     for seed in SEEDS:
-        async with serve(hit("usage", seed=seed)) as url, claude(url) as client:
+        async with serve(hit("usage", seed=seed)) as url, anthropic_client(url) as client:
             reply = await client.messages.create(model=MODEL, max_tokens=1000, messages=HELLO)
         assert reply.content[0].text == TEXT
         seen.add(reply.usage.input_tokens)
@@ -179,6 +179,6 @@ async def test_the_same_seed_gives_the_same_bytes():
 
 
 async def test_a_refusal_of_the_model_stands_above_faults_within_the_body():
-    async with serve(hit("half")) as url, claude(url) as client:
+    async with serve(hit("half")) as url, anthropic_client(url) as client:
         with pytest.raises(anthropic.BadRequestError, match="at least one message"):
             await client.messages.create(model=MODEL, max_tokens=10, messages=[])

@@ -3,7 +3,7 @@
 import anthropic
 import openai
 import pytest
-from tests.testing.clients import MODEL, ask, claude, gpt
+from tests.testing.clients import MODEL, anthropic_client, ask, openai_client
 
 from foldline.testing import Answer, Scripted, call, calls, serve, serve_in_thread
 
@@ -26,7 +26,7 @@ async def test_a_text_arrives_whole_and_in_pieces(dialect, stream):
 @pytest.mark.parametrize("stream", [False, True])
 async def test_anthropic_calls_tools_in_parallel_and_takes_their_results(stream):
     model = Scripted([calls(call("read", path="a.py"), call("read", path="b.py")), "Both are empty."])
-    async with serve(model) as url, claude(url) as client:
+    async with serve(model) as url, anthropic_client(url) as client:
         fields = {"model": MODEL, "max_tokens": 500}
         if stream:
             async with client.messages.stream(messages=HELLO, **fields) as events:
@@ -52,7 +52,7 @@ async def test_anthropic_calls_tools_in_parallel_and_takes_their_results(stream)
 @pytest.mark.parametrize("stream", [False, True])
 async def test_chat_calls_tools_in_parallel_and_takes_their_results(stream):
     model = Scripted([calls(call("read", path="a.py"), call("read", path="b.py")), "Both are empty."])
-    async with serve(model) as url, gpt(url) as client:
+    async with serve(model) as url, openai_client(url) as client:
         if stream:
             async with client.chat.completions.stream(model=MODEL, messages=HELLO) as events:
                 first = (await events.get_final_completion()).choices[0]
@@ -82,7 +82,7 @@ async def test_responses_call_tools_with_reasoning_and_take_their_outputs(stream
     one = call("read", path="a.py")
     model = Scripted([Answer(calls=one.calls, thinking="I should look first."), "It is empty."])
     fields = {"model": MODEL, "include": ["reasoning.encrypted_content"], "store": False}
-    async with serve(model) as url, gpt(url) as client:
+    async with serve(model) as url, openai_client(url) as client:
         if stream:
             async with client.responses.stream(input=HELLO, **fields) as events:
                 first = await events.get_final_response()
@@ -107,7 +107,7 @@ async def test_thinking_is_signed_and_comes_back_with_its_signature(stream):
         "max_tokens": 3000,
         "thinking": {"type": "enabled", "budget_tokens": 2000},
     }
-    async with serve(model) as url, claude(url) as client:
+    async with serve(model) as url, anthropic_client(url) as client:
         if stream:
             async with client.messages.stream(messages=HELLO, **fields) as events:
                 first = await events.get_final_message()
@@ -122,7 +122,10 @@ async def test_thinking_is_signed_and_comes_back_with_its_signature(stream):
 
 
 async def test_thinking_is_left_out_where_it_was_not_asked_for():
-    async with serve(Scripted([Answer("Four.", thinking="Two and two.")])) as url, claude(url) as client:
+    async with (
+        serve(Scripted([Answer("Four.", thinking="Two and two.")])) as url,
+        anthropic_client(url) as client,
+    ):
         reply = await client.messages.create(model=MODEL, max_tokens=100, messages=HELLO)
     assert [block.type for block in reply.content] == ["text"]
 
@@ -130,9 +133,9 @@ async def test_thinking_is_left_out_where_it_was_not_asked_for():
 async def test_a_reply_longer_than_its_cap_is_cut_and_says_so():
     long = "word " * 500
     async with serve(Scripted([long, long, long])) as url:
-        async with claude(url) as client:
+        async with anthropic_client(url) as client:
             message = await client.messages.create(model=MODEL, max_tokens=20, messages=HELLO)
-        async with gpt(url) as client:
+        async with openai_client(url) as client:
             chat = await client.chat.completions.create(model=MODEL, max_completion_tokens=20, messages=HELLO)
             response = await client.responses.create(model=MODEL, max_output_tokens=20, input="Hello")
     assert (message.stop_reason, message.usage.output_tokens) == ("max_tokens", 20)
@@ -142,7 +145,7 @@ async def test_a_reply_longer_than_its_cap_is_cut_and_says_so():
 
 
 async def test_a_call_cut_by_the_cap_has_broken_arguments_as_from_openai():
-    async with serve(Scripted([call("write", text="word " * 100)])) as url, gpt(url) as client:
+    async with serve(Scripted([call("write", text="word " * 100)])) as url, openai_client(url) as client:
         chat = await client.chat.completions.create(model=MODEL, max_tokens=20, messages=HELLO)
     assert chat.choices[0].finish_reason == "length"
     assert chat.choices[0].message.tool_calls[0].function.arguments.startswith('{"text":"word')
@@ -150,7 +153,7 @@ async def test_a_call_cut_by_the_cap_has_broken_arguments_as_from_openai():
 
 
 async def test_stream_usage_comes_where_the_request_asks_for_it():
-    async with serve(Scripted(["a", "b"])) as url, gpt(url) as client:
+    async with serve(Scripted(["a", "b"])) as url, openai_client(url) as client:
         plain = await client.chat.completions.create(model=MODEL, messages=HELLO, stream=True)
         assert all(chunk.usage is None for chunk in [chunk async for chunk in plain])
         with_usage = await client.chat.completions.create(
@@ -163,11 +166,11 @@ async def test_stream_usage_comes_where_the_request_asks_for_it():
 
 async def test_models_and_token_counts():
     async with serve(Scripted(model="m1", models=["m1", "m2"])) as url:
-        async with claude(url) as client:
+        async with anthropic_client(url) as client:
             assert [model.id async for model in client.models.list()] == ["m1", "m2"]
             count = await client.messages.count_tokens(model="m1", messages=HELLO)
             assert count.input_tokens == 5
-        async with gpt(url) as client:
+        async with openai_client(url) as client:
             assert [model.id async for model in client.models.list()] == ["m1", "m2"]
 
 

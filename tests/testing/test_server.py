@@ -8,7 +8,7 @@ import threading
 
 import pytest
 from tests.support.waiting import until
-from tests.testing.clients import MODEL, ask, claude, gpt
+from tests.testing.clients import MODEL, anthropic_client, ask, openai_client
 
 from foldline.testing import Answer, Faulty, Gate, Scripted, serve, serve_in_thread
 from foldline.testing.request import Asked
@@ -85,7 +85,7 @@ async def test_a_client_that_does_not_read_does_not_keep_the_server():
 
 async def test_a_client_that_goes_away_in_a_stream_leaves_the_server_well():
     async with serve(Scripted(lambda asked: TEXT)) as url:
-        async with gpt(url) as client:
+        async with openai_client(url) as client:
             stream = await client.chat.completions.create(model=MODEL, messages=HELLO, stream=True)
             await anext(aiter(stream))
             await stream.close()
@@ -94,7 +94,7 @@ async def test_a_client_that_goes_away_in_a_stream_leaves_the_server_well():
 
 async def test_one_connection_serves_many_requests():
     model = Scripted(lambda asked: f"answer {asked.index}")
-    async with serve(model) as url, claude(url) as client:
+    async with serve(model) as url, anthropic_client(url) as client:
         fields = {"model": MODEL, "max_tokens": 10, "messages": HELLO}
         replies = [await client.messages.create(**fields) for _ in range(5)]
     assert [reply.content[0].text for reply in replies] == [f"answer {n}" for n in range(5)]
@@ -102,7 +102,7 @@ async def test_one_connection_serves_many_requests():
 
 async def test_many_clients_at_once_get_their_own_answers():
     model = Scripted(lambda asked: asked.messages[-1]["content"][::-1])
-    async with serve(model) as url, claude(url) as client:
+    async with serve(model) as url, anthropic_client(url) as client:
 
         async def one(n):
             said = [{"role": "user", "content": f"number {n}"}]

@@ -2,8 +2,8 @@
 
 import anthropic
 import pytest
-from tests.dialects.samples import result, text, thinking, turn, use
-from tests.testing.clients import MODEL, claude
+from tests.dialects.samples import by_model, result, text, thinking, use
+from tests.testing.clients import MODEL, anthropic_client
 
 from foldline.core.log.messages import ToolCall
 from foldline.core.measure.overflow import Overflow, overflow
@@ -19,7 +19,7 @@ def user(*blocks):
 
 
 THINK = {"type": "enabled", "budget_tokens": 2000}
-PAIR = [HI, turn(use("t1"), use("t2"))]
+PAIR = [HI, by_model(use("t1"), use("t2"))]
 
 BAD = {
     "orphaned result": (
@@ -51,7 +51,7 @@ BAD = {
         ),
     ),
     "an id used twice": (
-        {"messages": [HI, turn(use("t1"), use("t1")), user(result("t1"))]},
+        {"messages": [HI, by_model(use("t1"), use("t1")), user(result("t1"))]},
         "messages.1.content.1: `tool_use` ids must be unique",
     ),
     "an empty text block": (
@@ -67,7 +67,7 @@ BAD = {
         "system: text content blocks must be non-empty",
     ),
     "an empty message": (
-        {"messages": [HI, turn(), HI]},
+        {"messages": [HI, by_model(), HI]},
         "messages.1: all messages must have non-empty content except for the optional final assistant message",
     ),
     "no messages": ({"messages": []}, "messages: at least one message is required"),
@@ -79,27 +79,27 @@ BAD = {
         ),
     ),
     "the assistant first": (
-        {"messages": [turn(text("Hi.")), HI]},
+        {"messages": [by_model(text("Hi.")), HI]},
         'messages: first message must use the "user" role',
     ),
     "white space at the end of a prefill": (
-        {"messages": [HI, turn(text("So "))]},
+        {"messages": [HI, by_model(text("So "))]},
         "messages: final assistant content cannot end with trailing whitespace",
     ),
     "a turn that ends in thinking": (
-        {"messages": [HI, turn(text("a"), thinking()), HI]},
+        {"messages": [HI, by_model(text("a"), thinking()), HI]},
         "messages.1: The final block in an assistant message cannot be `thinking`.",
     ),
     "thinking without signature": (
-        {"messages": [HI, turn({"type": "thinking", "thinking": "hm"}, text("a")), HI]},
+        {"messages": [HI, by_model({"type": "thinking", "thinking": "hm"}, text("a")), HI]},
         "messages.1.content.0.thinking.signature: Field required",
     ),
     "a call id that is none": (
-        {"messages": [HI, turn(use("a b")), user(result("a b"))]},
+        {"messages": [HI, by_model(use("a b")), user(result("a b"))]},
         "messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
     ),
     "an error without words": (
-        {"messages": [HI, turn(use("t1")), user(result("t1", "", is_error=True))]},
+        {"messages": [HI, by_model(use("t1")), user(result("t1", "", is_error=True))]},
         "messages.2.content.0.tool_result: content cannot be empty if `is_error` is true",
     ),
     "a budget below the least": (
@@ -111,7 +111,7 @@ BAD = {
         "`max_tokens` must be greater than `thinking.budget_tokens`.",
     ),
     "a tool loop without its thinking": (
-        {"messages": [HI, turn(use("t1")), user(result("t1"))], "thinking": THINK, "max_tokens": 4000},
+        {"messages": [HI, by_model(use("t1")), user(result("t1"))], "thinking": THINK, "max_tokens": 4000},
         (
             "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When "
             "`thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the "
@@ -119,11 +119,11 @@ BAD = {
         ),
     ),
     "a prefill with thinking": (
-        {"messages": [HI, turn(text("So"))], "thinking": THINK, "max_tokens": 4000},
+        {"messages": [HI, by_model(text("So"))], "thinking": THINK, "max_tokens": 4000},
         "This model does not support assistant message prefill. The conversation must end with a user message.",
     ),
     "a signature of somebody else's": (
-        {"messages": [HI, turn(thinking(), text("a")), HI]},
+        {"messages": [HI, by_model(thinking(), text("a")), HI]},
         "messages.1.content.0: Invalid `signature` in `thinking` block",
     ),
     "too large a cap": (
@@ -138,7 +138,7 @@ BAD = {
 async def test_a_bad_request_is_refused_in_the_words_of_the_api(name):
     fields, words = BAD[name]
     model = Scripted(["never"], window=Window(context=200_000, output=8_192))
-    async with serve(model) as url, claude(url) as client:
+    async with serve(model) as url, anthropic_client(url) as client:
         with pytest.raises(anthropic.BadRequestError) as caught:
             await client.messages.create(**{"model": MODEL, "max_tokens": 100, **fields})
         error = caught.value
@@ -151,7 +151,7 @@ async def test_a_bad_request_is_refused_in_the_words_of_the_api(name):
 
 
 async def test_a_cap_is_required():
-    async with serve(Scripted(["never"])) as url, claude(url) as client:
+    async with serve(Scripted(["never"])) as url, anthropic_client(url) as client:
         with pytest.raises(anthropic.BadRequestError, match="max_tokens: Field required"):
             await client.post("/v1/messages", body={"model": MODEL, "messages": [HI]}, cast_to=object)
         with pytest.raises(anthropic.BadRequestError, match="model: Field required"):
@@ -161,18 +161,18 @@ async def test_a_cap_is_required():
 
 
 async def test_an_unknown_model_is_not_found():
-    async with serve(Scripted(["never"], models=["claude-a"])) as url, claude(url) as client:
+    async with serve(Scripted(["never"], models=["claude-a"])) as url, anthropic_client(url) as client:
         with pytest.raises(anthropic.NotFoundError) as caught:
             await client.messages.create(model="claude-b", max_tokens=10, messages=[HI])
     assert caught.value.body["error"] == {"type": "not_found_error", "message": "model: claude-b"}
 
 
 async def test_a_wrong_key_and_bad_json_are_refused():
-    async with serve(Scripted(["never"]), api_key="right") as url, claude(url) as client:
+    async with serve(Scripted(["never"]), api_key="right") as url, anthropic_client(url) as client:
         with pytest.raises(anthropic.AuthenticationError) as caught:
             await client.messages.create(model=MODEL, max_tokens=10, messages=[HI])
         assert caught.value.body["error"]["type"] == "authentication_error"
-    async with serve(Scripted(["never"])) as url, claude(url) as client:
+    async with serve(Scripted(["never"])) as url, anthropic_client(url) as client:
         with pytest.raises(anthropic.BadRequestError, match="The request body is not valid JSON"):
             await client.post("/v1/messages", content=b'{"model": ', cast_to=object)
         with pytest.raises(anthropic.NotFoundError):
@@ -182,7 +182,7 @@ async def test_a_wrong_key_and_bad_json_are_refused():
 async def test_a_prompt_that_is_too_long_names_both_sizes():
     model = Scripted(["never"], window=Window(context=1_000, output=500))
     long = {"role": "user", "content": "word " * 2_000}
-    async with serve(model) as url, claude(url) as client:
+    async with serve(model) as url, anthropic_client(url) as client:
         with pytest.raises(anthropic.BadRequestError) as caught:
             await client.messages.create(model=MODEL, max_tokens=100, messages=[long])
     used = model.requests[0].tokens
@@ -193,7 +193,7 @@ async def test_a_prompt_that_is_too_long_names_both_sizes():
 async def test_the_cap_counts_against_the_window():
     model = Scripted(["never", "fits"], window=Window(context=1_000, output=500))
     most = {"role": "user", "content": "word " * 700}
-    async with serve(model) as url, claude(url) as client:
+    async with serve(model) as url, anthropic_client(url) as client:
         with pytest.raises(anthropic.BadRequestError) as caught:
             await client.messages.create(model=MODEL, max_tokens=400, messages=[most])
         used = model.requests[0].tokens
@@ -217,7 +217,7 @@ async def test_tools_and_the_system_prompt_count_as_well():
 
 async def _thought(url):
     """A first reply that thinks and calls a tool, as the next request has to send it."""
-    async with claude(url) as client:
+    async with anthropic_client(url) as client:
         reply = await client.messages.create(
             model=MODEL, max_tokens=4000, thinking=THINK, system="Be brief.", messages=[HI]
         )
@@ -233,7 +233,7 @@ def thinker():
 
 async def _next(url, messages, **more):
     fields = {"model": MODEL, "max_tokens": 4000, "thinking": THINK, "system": "Be brief.", **more}
-    async with claude(url) as client:
+    async with anthropic_client(url) as client:
         return await client.messages.create(messages=messages, **fields)
 
 
@@ -248,7 +248,7 @@ async def test_a_signature_holds_while_what_stands_before_it_is_the_same(thinker
 
 CHANGED = {
     "another message before": lambda said, answer: [user(text("Hi there")), said, answer],
-    "a message taken out": lambda said, answer: [HI, turn(text("Yes?")), HI, said, answer],
+    "a message taken out": lambda said, answer: [HI, by_model(text("Yes?")), HI, said, answer],
     "edited thinking": lambda said, answer: [HI, _edited(said, thinking="I should not look."), answer],
 }
 
@@ -270,7 +270,7 @@ async def test_a_signature_is_bound_to_its_prefix_and_its_thinking(name, thinker
             f"messages.{n}.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message "
             "cannot be modified. These blocks must remain as they were in the original response."
         )
-        later = [*messages, turn(text("Done.")), HI]
+        later = [*messages, by_model(text("Done.")), HI]
         with pytest.raises(anthropic.BadRequestError) as caught:
             await _next(url, later)
         assert caught.value.body["error"]["message"] == (
@@ -304,17 +304,17 @@ async def test_signatures_of_another_run_hold(thinker):
 
 async def test_two_messages_of_one_role_are_taken_or_refused_as_the_model_has_it():
     fields = {"model": MODEL, "max_tokens": 9, "messages": [HI, HI]}
-    async with serve(Scripted(["a"])) as url, claude(url) as client:
+    async with serve(Scripted(["a"])) as url, anthropic_client(url) as client:
         await client.messages.create(**fields)
-    async with serve(Scripted(["a"], alternation=True)) as url, claude(url) as client:
+    async with serve(Scripted(["a"], alternation=True)) as url, anthropic_client(url) as client:
         with pytest.raises(anthropic.BadRequestError, match='but found multiple "user" roles in a row'):
             await client.messages.create(**fields)
 
 
 async def test_a_prefill_is_taken_or_refused_as_the_model_has_it():
-    fields = {"model": MODEL, "max_tokens": 9, "messages": [HI, turn(text("So"))]}
-    async with serve(Scripted(["a"])) as url, claude(url) as client:
+    fields = {"model": MODEL, "max_tokens": 9, "messages": [HI, by_model(text("So"))]}
+    async with serve(Scripted(["a"])) as url, anthropic_client(url) as client:
         await client.messages.create(**fields)
-    async with serve(Scripted(["a"], prefill=False)) as url, claude(url) as client:
+    async with serve(Scripted(["a"], prefill=False)) as url, anthropic_client(url) as client:
         with pytest.raises(anthropic.BadRequestError, match="does not support assistant message prefill"):
             await client.messages.create(**fields)

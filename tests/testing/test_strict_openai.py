@@ -3,8 +3,8 @@
 import openai
 import pytest
 from tests.dialects.items import call as item_call
-from tests.dialects.samples import answer, call, calling, said, user
-from tests.testing.clients import MODEL, gpt
+from tests.dialects.samples import assistant, call, calling, tool_answer, user
+from tests.testing.clients import MODEL, openai_client
 
 from foldline.core.measure.overflow import Overflow, overflow
 from foldline.core.measure.window import Window
@@ -16,7 +16,7 @@ EMPTY = "empty array. Expected an array with minimum length 1, but got an empty 
 
 CHAT = {
     "orphaned result": (
-        [HI, answer("c9")],
+        [HI, tool_answer("c9")],
         "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
         "messages.[1].role",
         None,
@@ -31,7 +31,7 @@ CHAT = {
         None,
     ),
     "two results of one call": (
-        [HI, calling(call("c1")), answer("c1"), answer("c1")],
+        [HI, calling(call("c1")), tool_answer("c1"), tool_answer("c1")],
         "Duplicate value for 'tool_call_id' of 'c1' in message[3].",
         "messages",
         None,
@@ -56,7 +56,7 @@ CHAT = {
         "empty_array",
     ),
     "no calls in a list of calls": (
-        [HI, {**said("a"), "tool_calls": []}],
+        [HI, {**assistant("a"), "tool_calls": []}],
         f"Invalid 'messages[1].tool_calls': {EMPTY}",
         "messages[1].tool_calls",
         "empty_array",
@@ -86,7 +86,7 @@ CHAT = {
 async def test_a_bad_list_of_messages_is_refused_in_the_words_of_the_api(name):
     messages, words, param, code = CHAT[name]
     model = Scripted(["never"])
-    async with serve(model) as url, gpt(url) as client:
+    async with serve(model) as url, openai_client(url) as client:
         with pytest.raises(openai.BadRequestError) as caught:
             await client.chat.completions.create(model=MODEL, messages=messages)
     error = caught.value
@@ -108,11 +108,11 @@ ITEMS = {
         "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
     ),
     "an item twice": (
-        [HI, REASONING, {**said("a"), "id": "msg_1"}, {**said("b"), "id": "msg_1"}],
+        [HI, REASONING, {**assistant("a"), "id": "msg_1"}, {**assistant("b"), "id": "msg_1"}],
         "Duplicate item found with id msg_1. Remove duplicate items from your input and try again.",
     ),
     "reasoning of somebody else's": (
-        [HI, {**REASONING, "encrypted_content": "gAAA"}, said("a")],
+        [HI, {**REASONING, "encrypted_content": "gAAA"}, assistant("a")],
         (
             "The encrypted content for item rs_1 could not be verified. "
             "Reason: Encrypted content could not be decrypted or parsed."
@@ -124,7 +124,7 @@ ITEMS = {
 @pytest.mark.parametrize("name", ITEMS)
 async def test_a_bad_list_of_items_is_refused_in_the_words_of_the_api(name):
     items, words = ITEMS[name]
-    async with serve(Scripted(["never"])) as url, gpt(url) as client:
+    async with serve(Scripted(["never"])) as url, openai_client(url) as client:
         with pytest.raises(openai.BadRequestError) as caught:
             await client.responses.create(model=MODEL, input=items)
     assert caught.value.body["message"] == words
@@ -133,7 +133,7 @@ async def test_a_bad_list_of_items_is_refused_in_the_words_of_the_api(name):
 
 async def test_an_item_made_with_reasoning_needs_it():
     model = Scripted([Answer("Look.", thinking="hm"), "Done."])
-    async with serve(model) as url, gpt(url) as client:
+    async with serve(model) as url, openai_client(url) as client:
         first = await client.responses.create(
             model=MODEL, input=[HI], store=False, include=["reasoning.encrypted_content"]
         )
@@ -152,7 +152,7 @@ async def test_an_item_made_with_reasoning_needs_it():
 
 
 async def test_nothing_is_stored_between_requests():
-    async with serve(Scripted(["never"])) as url, gpt(url) as client:
+    async with serve(Scripted(["never"])) as url, openai_client(url) as client:
         with pytest.raises(openai.BadRequestError) as caught:
             await client.responses.create(model=MODEL, input="Hi", previous_response_id="resp_1")
         assert caught.value.code == "previous_response_not_found"
@@ -161,7 +161,7 @@ async def test_nothing_is_stored_between_requests():
 
 
 async def test_parameters_that_a_request_needs():
-    async with serve(Scripted(["never"])) as url, gpt(url) as client:
+    async with serve(Scripted(["never"])) as url, openai_client(url) as client:
         for path, body, words in (
             ("/chat/completions", {"model": MODEL}, "Missing required parameter: 'messages'."),
             ("/chat/completions", {"messages": [HI]}, "you must provide a model parameter"),
@@ -178,7 +178,7 @@ async def test_parameters_that_a_request_needs():
 
 
 async def test_an_unknown_model_is_not_found():
-    async with serve(Scripted(["never"], models=["gpt-a"])) as url, gpt(url) as client:
+    async with serve(Scripted(["never"], models=["gpt-a"])) as url, openai_client(url) as client:
         with pytest.raises(openai.NotFoundError) as caught:
             await client.chat.completions.create(model="gpt-b", messages=[HI])
     assert caught.value.code == "model_not_found"
@@ -186,11 +186,11 @@ async def test_an_unknown_model_is_not_found():
 
 
 async def test_a_wrong_key_and_bad_json_are_refused():
-    async with serve(Scripted(["never"]), api_key="right") as url, gpt(url) as client:
+    async with serve(Scripted(["never"]), api_key="right") as url, openai_client(url) as client:
         with pytest.raises(openai.AuthenticationError) as caught:
             await client.chat.completions.create(model=MODEL, messages=[HI])
         assert caught.value.code == "invalid_api_key"
-    async with serve(Scripted(["never"])) as url, gpt(url) as client:
+    async with serve(Scripted(["never"])) as url, openai_client(url) as client:
         for content in (b"{", b"[]", b"", b"[" * 5_000):
             with pytest.raises(openai.BadRequestError, match="could not parse the JSON body"):
                 await client.post("/chat/completions", content=content, cast_to=object)
@@ -198,7 +198,7 @@ async def test_a_wrong_key_and_bad_json_are_refused():
 
 async def test_too_large_a_cap_is_refused():
     model = Scripted(["never"], window=Window(context=100_000, output=4_000))
-    async with serve(model) as url, gpt(url) as client:
+    async with serve(model) as url, openai_client(url) as client:
         with pytest.raises(openai.BadRequestError) as caught:
             await client.chat.completions.create(model=MODEL, messages=[HI], max_tokens=5_000)
     assert caught.value.body["message"] == (
@@ -210,7 +210,7 @@ async def test_too_large_a_cap_is_refused():
 
 async def test_messages_that_are_too_long_name_both_sizes():
     model = Scripted(["never"], window=Window(context=1_000, output=500))
-    async with serve(model) as url, gpt(url) as client:
+    async with serve(model) as url, openai_client(url) as client:
         with pytest.raises(openai.BadRequestError) as caught:
             await client.chat.completions.create(model=MODEL, messages=[user("word " * 2_000)])
         used = model.requests[0].tokens
@@ -225,7 +225,7 @@ async def test_messages_that_are_too_long_name_both_sizes():
 async def test_items_that_are_too_long_are_refused_and_a_stream_says_so_by_events():
     model = Scripted(["never"], window=1_000)
     words = "Your input exceeds the context window of this model. Please adjust your input and try again."
-    async with serve(model) as url, gpt(url) as client:
+    async with serve(model) as url, openai_client(url) as client:
         with pytest.raises(openai.BadRequestError) as caught:
             await client.responses.create(model=MODEL, input="word " * 2_000)
         assert (caught.value.body["message"], caught.value.code) == (words, "context_length_exceeded")
@@ -246,7 +246,7 @@ async def drain(stream, events):
 @pytest.mark.parametrize("form", ["truncate", "accept", "starve"])
 async def test_the_silent_forms_of_an_overflow(form):
     model = Scripted(["Fine."], window=1_000, overflow=form)
-    async with serve(model) as url, gpt(url) as client:
+    async with serve(model) as url, openai_client(url) as client:
         reply = await client.chat.completions.create(model=MODEL, messages=[user("word " * 2_000)])
     choice, usage = reply.choices[0], reply.usage
     if form == "truncate":
@@ -258,7 +258,7 @@ async def test_the_silent_forms_of_an_overflow(form):
 
 
 async def test_alternation_where_a_template_asks_for_it():
-    async with serve(Scripted(["a"], alternation=True)) as url, gpt(url) as client:
+    async with serve(Scripted(["a"], alternation=True)) as url, openai_client(url) as client:
         with pytest.raises(openai.BadRequestError, match="roles must alternate"):
             await client.chat.completions.create(model=MODEL, messages=[HI, HI])
 
@@ -267,7 +267,7 @@ async def test_a_call_of_a_tool_in_a_namespace_names_both():
     inner = {"type": "function", "name": "recall", "parameters": {"type": "object", "properties": {}}}
     space = {"type": "namespace", "name": "notes", "description": "Notes.", "tools": [inner]}
     model = Scripted([tool_call("notes__recall"), tool_call("other__recall")])
-    async with serve(model) as url, gpt(url) as client:
+    async with serve(model) as url, openai_client(url) as client:
         asked = {"model": MODEL, "input": "Hello", "tools": [space]}
         first = (await client.responses.create(**asked)).output[0].model_dump()
         second = (await client.responses.create(**asked)).output[0].model_dump()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from tests.cli.calling import call
+from tests.cli.calling import run_command
 from tests.transcripts.reading import facts, records
 
 import foldline
@@ -146,7 +146,7 @@ def test_a_file_of_it_is_read_as_a_list_and_as_lines(name, tmp_path, capfdbinary
     lines.write_text("\n".join(map(json.dumps, FORMS[name])))
     parsed = []
     for path in (whole, lines):
-        told = call(capfdbinary, "compact", path, "--target", "4000", "--json")
+        told = run_command(capfdbinary, "compact", path, "--target", "4000", "--json")
         assert told.code == 0
         parsed.append(of_all_calls(told.json["messages"]))
         assert name.partition(",")[0] in told.err
@@ -223,7 +223,7 @@ def test_what_no_form_has_is_refused_by_name(message, names, tmp_path, capfdbina
         foldline.compact([message], target=2_000)
     path = tmp_path / "list.json"
     path.write_text(json.dumps([message]))
-    told = call(capfdbinary, "compact", path, "--target", "2000")
+    told = run_command(capfdbinary, "compact", path, "--target", "2000")
     assert told.code == 2
     assert names in told.err
 

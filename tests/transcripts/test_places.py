@@ -7,7 +7,7 @@ import os
 from hashlib import sha256
 
 import pytest
-from tests.mcp.homes import AGENTS, put
+from tests.mcp.homes import AGENTS, write_transcript
 
 from foldline.errors import InputError
 from foldline.transcripts.places import agent_of, newest_transcript, transcripts_of
@@ -23,8 +23,8 @@ def home(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_an_agent_s_session_is_found_where_the_export_says_that_it_looks(home, tmp_path, agent):
-    put(home, tmp_path / "other", agent)
-    path = put(home, tmp_path / "work.dir", agent)
+    write_transcript(home, tmp_path / "other", agent)
+    path = write_transcript(home, tmp_path / "work.dir", agent)
     (found,) = transcripts_of(tmp_path / "work.dir")
     assert (found.agent, found.path, found.size) == (agent, path, path.stat().st_size)
     assert found.id in str(path)
@@ -45,8 +45,8 @@ def test_copilot_s_and_gemini_s_sessions_are_found(home, tmp_path):
 
 
 def test_the_newest_is_the_one_that_was_written_last_of_all_agents_or_of_one(home, tmp_path):
-    old = put(home, tmp_path, "codex", at=1_000)
-    new = put(home, tmp_path, "claude-code", at=2_000)
+    old = write_transcript(home, tmp_path, "codex", at=1_000)
+    new = write_transcript(home, tmp_path, "claude-code", at=2_000)
     (new.parent / "agent-0001.jsonl").write_bytes(new.read_bytes())  # a sub-agent's
     assert newest_transcript(tmp_path).path == new
     assert newest_transcript(tmp_path, "codex").path == old
@@ -54,13 +54,13 @@ def test_the_newest_is_the_one_that_was_written_last_of_all_agents_or_of_one(hom
 
 
 def test_a_folder_of_the_same_name_in_claude_s_writing_is_another_one(home, tmp_path):
-    put(home, tmp_path / "a.b", "claude-code")
+    write_transcript(home, tmp_path / "a.b", "claude-code")
     assert transcripts_of(tmp_path / "a-b") == []
     assert len(transcripts_of(tmp_path / "a.b")) == 1
 
 
 def test_what_a_sub_agent_of_codex_wrote_is_no_session_of_the_folder_s(home, tmp_path):
-    path = put(home, tmp_path, "codex", at=1_000)
+    path = write_transcript(home, tmp_path, "codex", at=1_000)
     first, rest = path.read_text().split("\n", 1)
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": "1", "depth": 1}}}
     for name, told in (("spawned", {"source": spawned}), ("threaded", {"thread_source": "subagent"})):
@@ -71,7 +71,7 @@ def test_what_a_sub_agent_of_codex_wrote_is_no_session_of_the_folder_s(home, tmp
 
 
 def test_what_a_sub_agent_of_klaude_code_wrote_is_no_session_of_the_folder_s(home, tmp_path):
-    path = put(home, tmp_path, "klaude-code", at=1_000)
+    path = write_transcript(home, tmp_path, "klaude-code", at=1_000)
     path.with_name("meta.json").write_text(json.dumps({"work_dir": str(tmp_path), "sub_agent_state": None}))
     child = path.parent.with_name("child") / path.name
     child.parent.mkdir()
@@ -82,7 +82,7 @@ def test_what_a_sub_agent_of_klaude_code_wrote_is_no_session_of_the_folder_s(hom
 
 
 def test_a_folder_of_the_same_name_in_klaude_code_s_writing_is_another_one(home, tmp_path):
-    path = put(home, tmp_path / "a/b-c", "klaude-code")
+    path = write_transcript(home, tmp_path / "a/b-c", "klaude-code")
     path.with_name("meta.json").write_text(json.dumps({"work_dir": str(tmp_path / "a/b-c")}))
     assert transcripts_of(tmp_path / "a-b/c") == []
     assert [one.path for one in transcripts_of(tmp_path / "a/b-c")] == [path]
@@ -104,12 +104,12 @@ def test_of_gemini_s_two_folders_of_a_project_the_one_that_names_it_counts(home,
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_folder_s_name_is_no_pattern(home, tmp_path, agent):
-    path = put(home, tmp_path / "app[1]", agent)
+    path = write_transcript(home, tmp_path / "app[1]", agent)
     assert [one.path for one in transcripts_of(tmp_path / "app[1]")] == [path]
 
 
 def test_the_environment_moves_an_agent_s_folder(home, tmp_path, monkeypatch):
-    path = put(home, tmp_path, "codex")
+    path = write_transcript(home, tmp_path, "codex")
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "elsewhere"))
     assert transcripts_of(tmp_path) == []
     (home / ".codex").rename(tmp_path / "elsewhere")

@@ -31,7 +31,7 @@ def shown(app):
 
 
 @asynccontextmanager
-async def chat(folder, answers=(), *, size=(100, 40), window=60_000, **options):
+async def open_chat(folder, answers=(), *, size=(100, 40), window=60_000, **options):
     """Open the app on a scripted model; `chat.say(text)` types and waits for the end."""
     for name in ("work", "home"):
         (folder / name).mkdir(exist_ok=True)
@@ -46,7 +46,7 @@ async def chat(folder, answers=(), *, size=(100, 40), window=60_000, **options):
     app = ChatApp(made)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: app.talk is not None and app.transcript.children)
-        yield Talk(app, pilot, model)
+        yield ChatUser(app, pilot, model)
 
 
 async def until(pilot, condition):
@@ -59,7 +59,7 @@ async def until(pilot, condition):
     raise AssertionError(f"it did not come: {shown(pilot.app)}")
 
 
-class Talk:
+class ChatUser:
     """A user at the screen."""
 
     def __init__(self, app, pilot, model):

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.support import waiting
-from tests.tui.screen import chat, until
+from tests.tui.screen import open_chat, until
 
 from foldline.agent.commands.registry import COMMANDS
 from foldline.agent.options import HostOptions
@@ -35,7 +35,7 @@ def answers(asked):
 
 async def test_a_prompt_is_answered_and_tool_calls_open(tmp_path):
     said = [calls(call("bash", command="echo hello"), call("find")), "I said **hello**."]
-    async with chat(tmp_path, said) as talk:
+    async with open_chat(tmp_path, said) as talk:
         await talk.say("Say hello.")
         await talk.sees("Say hello.", "bash echo hello  1 lines", "I said hello.")
         await talk.pilot.press("ctrl+o")
@@ -46,7 +46,7 @@ async def test_a_prompt_is_answered_and_tool_calls_open(tmp_path):
 async def test_what_goes_on_is_in_view_and_how_to_go_on_is_said_at_the_end(tmp_path):
     gate = Gate()
     said = [call("bash", command="until test -e done; do sleep 0.05; done"), Answer(text="Done.", wait=gate)]
-    async with chat(tmp_path, said) as talk:
+    async with open_chat(tmp_path, said) as talk:
         assert talk.app.to_resume == ""
         await talk.type("Wait for it.")
         await until(talk.pilot, lambda: "running bash" in talk.text)
@@ -65,7 +65,7 @@ async def test_what_goes_on_is_in_view_and_how_to_go_on_is_said_at_the_end(tmp_p
 async def test_why_the_model_is_waited_for_is_in_view_for_as_long(tmp_path):
     model = Scripted([Refusal(529), "There."])
     patient = Retrying(model, Patience(first=60.0, longest=60.0))
-    async with chat(tmp_path, model, provider=patient) as talk:
+    async with open_chat(tmp_path, model, provider=patient) as talk:
         await talk.type("Hello.")
         await talk.sees("waiting to ask again, after attempt 1", "· Esc stops · overloaded (503): The server")
         await talk.pilot.press("escape")
@@ -76,7 +76,7 @@ async def test_why_the_model_is_waited_for_is_in_view_for_as_long(tmp_path):
 
 
 async def test_a_call_that_is_stopped_says_so(tmp_path):
-    async with chat(tmp_path, [call("bash", command="sleep 600")]) as talk:
+    async with open_chat(tmp_path, [call("bash", command="sleep 600")]) as talk:
         await talk.type("Run it.")
         await talk.sees("running bash")
         await talk.pilot.press("escape")
@@ -84,7 +84,7 @@ async def test_a_call_that_is_stopped_says_so(tmp_path):
 
 
 async def test_a_permission_that_is_asked_for_is_what_is_waited_for(tmp_path):
-    async with chat(tmp_path, [call("bash", command="echo a"), "Done."], allow=()) as talk:
+    async with open_chat(tmp_path, [call("bash", command="echo a"), "Done."], allow=()) as talk:
         await talk.type("Run it.")
         await talk.opened("PermissionScreen")
         await talk.sees("waiting for your answer", "bash echo a …")
@@ -102,7 +102,7 @@ async def test_a_command_that_takes_long_is_seen_at_work(tmp_path, monkeypatch):
         return "It took long."
 
     monkeypatch.setitem(COMMANDS, "stats", msgspec.structs.replace(COMMANDS["stats"], run=slow))
-    async with chat(tmp_path) as talk:
+    async with open_chat(tmp_path) as talk:
         await talk.type("/stats")
         await talk.sees("/stats ·", "· Esc stops")
         gate.set()
@@ -111,7 +111,7 @@ async def test_a_command_that_takes_long_is_seen_at_work(tmp_path, monkeypatch):
 
 
 async def test_a_narrow_line_keeps_the_model_without_its_address(tmp_path):
-    async with chat(tmp_path, ["Done."], size=(60, 24)) as talk:
+    async with open_chat(tmp_path, ["Done."], size=(60, 24)) as talk:
         talk.host.model = "openai-compatible:llama-3.3@http://127.0.0.1:8080/v1"
         await talk.app.talk.draw()
         await talk.sees("openai-comp")
@@ -119,7 +119,7 @@ async def test_a_narrow_line_keeps_the_model_without_its_address(tmp_path):
 
 
 async def test_a_session_that_cannot_be_read_leaves_the_screen_as_it_was(tmp_path, monkeypatch):
-    async with chat(tmp_path, ["Done."]) as talk:
+    async with open_chat(tmp_path, ["Done."]) as talk:
         await talk.say("Hello.")
 
         def broken(session):
@@ -133,7 +133,7 @@ async def test_a_session_that_cannot_be_read_leaves_the_screen_as_it_was(tmp_pat
 
 @pytest.mark.slow
 async def test_what_fills_the_window_is_always_in_view(tmp_path):
-    async with chat(tmp_path, answers, size=(140, 40)) as talk:
+    async with open_chat(tmp_path, answers, size=(140, 40)) as talk:
 
         def line():
             return talk.text.splitlines()[-1]
@@ -148,7 +148,7 @@ async def test_what_fills_the_window_is_always_in_view(tmp_path):
 
 
 async def test_a_boundary_is_a_marker_and_folded_messages_are_dimmed_and_there(tmp_path):
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         for turn in range(3):
             await talk.say(f"Turn {turn}. Never push to main.")
         await talk.say("/compact the rule")
@@ -182,7 +182,7 @@ class _HeldSummaries(Scripted):
 @pytest.mark.slow
 async def test_a_summary_is_in_view_while_a_model_writes_it(tmp_path):
     model = _HeldSummaries(answers, window=60_000)
-    async with chat(tmp_path, model) as talk:
+    async with open_chat(tmp_path, model) as talk:
         for turn in range(3):
             await talk.say(f"Turn {turn}. Never push to main.")
         talk.host.session.summarizer = ModelSummarizer(model, window=model.window)
@@ -196,7 +196,7 @@ async def test_a_summary_is_in_view_while_a_model_writes_it(tmp_path):
 
 @pytest.mark.slow
 async def test_what_was_taken_out_is_dimmed_and_a_marker_says_so(tmp_path):
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         await talk.say("Is it a zebra?")
         await talk.say("And now?")
         entry = talk.app.transcript.query("PromptBlock").first().entry
@@ -216,7 +216,7 @@ async def test_input_typed_meanwhile_is_queued_and_escape_stops(tmp_path):
     def says(asked):
         return "On we go." if "Two." in str(asked.messages) else Answer(text="slow", wait=Gate())
 
-    async with chat(tmp_path, says) as talk:
+    async with open_chat(tmp_path, says) as talk:
         await talk.type("One.")
         await until(talk.pilot, lambda: talk.model.requests)
         await talk.type("Two.")
@@ -227,7 +227,7 @@ async def test_input_typed_meanwhile_is_queued_and_escape_stops(tmp_path):
 
 @pytest.mark.slow
 async def test_a_failure_is_an_error_and_the_user_goes_on(tmp_path):
-    async with chat(tmp_path, [Refusal(401, "bad key", kind="authentication_error"), "Back."]) as talk:
+    async with open_chat(tmp_path, [Refusal(401, "bad key", kind="authentication_error"), "Back."]) as talk:
         await talk.say("Hello.")
         await talk.sees("bad key")
         await talk.say("Again.")
@@ -237,7 +237,7 @@ async def test_a_failure_is_an_error_and_the_user_goes_on(tmp_path):
 @pytest.mark.slow
 async def test_a_permission_is_asked_for_with_the_change(tmp_path):
     write = call("write", path="a.txt", content="one\n")
-    async with chat(tmp_path, [write, "No.", write, "Yes."], allow=()) as talk:
+    async with open_chat(tmp_path, [write, "No.", write, "Yes."], allow=()) as talk:
         for key, there in (("n", False), ("y", True)):
             await talk.type("Write.")
             await talk.opened("PermissionScreen")
@@ -249,7 +249,7 @@ async def test_a_permission_is_asked_for_with_the_change(tmp_path):
 
 @pytest.mark.slow
 async def test_a_permission_goes_away_with_the_turn(tmp_path):
-    async with chat(tmp_path, [call("bash", command="ls")], allow=()) as talk:
+    async with open_chat(tmp_path, [call("bash", command="ls")], allow=()) as talk:
         await talk.type("List.")
         await talk.opened("PermissionScreen")
         talk.host.agent.interrupt()
@@ -258,7 +258,7 @@ async def test_a_permission_goes_away_with_the_turn(tmp_path):
 
 
 async def test_a_permission_goes_away_with_a_turn_that_ends_before_it_is_on_the_screen(tmp_path):
-    async with chat(tmp_path) as talk:
+    async with open_chat(tmp_path) as talk:
         asked = asyncio.ensure_future(talk.app.talk._ask(PermissionRequest("bash", "ls")))
         await asyncio.sleep(0)  # its first step: the question is on its way
         asked.cancel()
@@ -267,7 +267,7 @@ async def test_a_permission_goes_away_with_a_turn_that_ends_before_it_is_on_the_
 
 
 async def test_preview_shows_what_goes_and_stays_and_commits_what_was_shown(tmp_path):
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         for turn in range(3):
             await talk.say(f"Turn {turn}.")
         await talk.type("/preview the turns")
@@ -285,7 +285,7 @@ async def test_preview_shows_what_goes_and_stays_and_commits_what_was_shown(tmp_
 @pytest.mark.parametrize("anew", [True, False])
 @pytest.mark.slow
 async def test_a_message_ticked_in_the_preview_stays_word_for_word(tmp_path, anew):
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         for turn in range(3):
             await talk.say(f"Turn {turn} about zebras.")
         await talk.type("/preview")
@@ -309,7 +309,7 @@ async def test_a_message_ticked_in_the_preview_stays_word_for_word(tmp_path, ane
 @pytest.mark.slow
 async def test_a_preview_is_not_committed_while_it_is_drawn_up_anew(tmp_path):
     model = _HeldSummaries(answers, window=60_000)
-    async with chat(tmp_path, model) as talk:
+    async with open_chat(tmp_path, model) as talk:
         for turn in range(3):
             await talk.say(f"Turn {turn}. Never push to main.")
         talk.host.session.summarizer = ModelSummarizer(model, window=model.window)
@@ -332,7 +332,7 @@ async def test_a_preview_is_not_committed_while_it_is_drawn_up_anew(tmp_path):
 
 @pytest.mark.slow
 async def test_leaving_the_preview_leaves_everything_as_it_was(tmp_path):
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         for turn in range(3):
             await talk.say(f"Turn {turn}.")
         await talk.type("/preview")
@@ -350,7 +350,7 @@ async def test_leaving_the_preview_leaves_everything_as_it_was(tmp_path):
 
 @pytest.mark.slow
 async def test_autocompact_is_a_selector_and_is_saved(tmp_path):
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         await talk.type("/autocompact")
         await talk.opened("Picker")
         await talk.sees("Reserve 9,000 tokens")
@@ -363,7 +363,7 @@ async def test_autocompact_is_a_selector_and_is_saved(tmp_path):
 
 @pytest.mark.slow
 async def test_branch_lists_messages_and_puts_the_chosen_one_into_the_editor(tmp_path):
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         for turn in range(3):
             await talk.say(f"Turn {turn}.")
         await talk.say("/compact")
@@ -383,7 +383,7 @@ async def test_branch_lists_messages_and_puts_the_chosen_one_into_the_editor(tmp
 
 @pytest.mark.slow
 async def test_resume_chooses_a_session_and_handoff_edits_its_draft(tmp_path):
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         await talk.say("Use JWT. Never store a password.")
         first = talk.host.session.id
         await talk.type("/handoff the tests")
@@ -405,7 +405,7 @@ async def test_resume_chooses_a_session_and_handoff_edits_its_draft(tmp_path):
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("exit", "quit")])
 @pytest.mark.slow
 async def test_every_command_answers_on_the_screen(tmp_path, name):
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         await talk.say("Hello.")
         before = len(talk.app.transcript.children)
         await talk.type(f"/{name}")
@@ -421,7 +421,7 @@ async def test_every_command_answers_on_the_screen(tmp_path, name):
 async def test_commands_complete_and_files_complete(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work/lending.py").write_text("x = 1\n")
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         await talk.pilot.press("/", "c", "o", "m")
         await talk.sees("/compact")
         await talk.pilot.press("tab")
@@ -441,7 +441,7 @@ async def test_a_name_that_completes_is_attached(tmp_path, typed, name):
     file = tmp_path / "work" / name
     file.parent.mkdir(parents=True)
     file.write_text("Read to its end.\n")
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         await until(talk.pilot, lambda: talk.app.talk.complete._files)
         talk.app.editor.put(typed)
         await talk.pilot.press("tab")
@@ -463,7 +463,7 @@ def test_a_history_keeps_odd_prompts_and_leaves_broken_rows_out(tmp_path):
 
 
 async def test_history_and_several_lines(tmp_path):
-    async with chat(tmp_path, ["One.", "Two."]) as talk:
+    async with open_chat(tmp_path, ["One.", "Two."]) as talk:
         await talk.say("First.")
         await talk.pilot.press("a", "ctrl+j", "b")
         await talk.written("a\nb")
@@ -476,7 +476,7 @@ async def test_history_and_several_lines(tmp_path):
         await talk.written("First.")
         await talk.pilot.press("down", "down", "down")
         await talk.written("Half")
-    async with chat(tmp_path, ["Three."]) as talk:
+    async with open_chat(tmp_path, ["Three."]) as talk:
         await talk.pilot.press("up")
         await talk.written("a\nb")
 
@@ -486,7 +486,7 @@ async def test_hostile_text_steers_nothing(tmp_path):
     hostile = "red \x1b[31m \x1b]0;title\x07 [bold]markup[/] [link=x]y[/link] \u202eevil"
     command = "printf 'a\\033[31mb [/] [red' [$HOME]"
     said = [call("bash", command=command), hostile]
-    async with chat(tmp_path, said) as talk:
+    async with open_chat(tmp_path, said) as talk:
         await talk.say(hostile)
         await until(talk.pilot, lambda: talk.text.count("[bold]markup[/]") == 2)
         assert "\x1b" not in talk.text
@@ -515,7 +515,7 @@ def test_without_a_home_directory_it_says_what_to_set(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 async def test_leaving_takes_two_ctrl_c(tmp_path):
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         await talk.pilot.press("ctrl+c")
         await until(talk.pilot, lambda: talk.app._leaving)
         assert talk.app.return_code is None
@@ -526,7 +526,7 @@ async def test_leaving_takes_two_ctrl_c(tmp_path):
 @pytest.mark.slow
 async def test_what_is_typed_ahead_answers_no_question(tmp_path, monkeypatch):
     monkeypatch.setattr(dialogs, "QUIET", 3_600)
-    async with chat(tmp_path, [call("bash", command="touch there"), "No."], allow=()) as talk:
+    async with open_chat(tmp_path, [call("bash", command="touch there"), "No."], allow=()) as talk:
         await talk.type("Go.")
         await until(talk.pilot, lambda: isinstance(talk.app.screen, dialogs.PermissionScreen))
         asks = talk.app.screen
@@ -546,7 +546,7 @@ async def test_what_is_typed_ahead_answers_no_question(tmp_path, monkeypatch):
 @pytest.mark.slow
 async def test_a_long_command_is_read_to_its_end_before_it_is_allowed(tmp_path, size):
     command = "\n".join(f"echo {n}" for n in range(60)) + "\ntouch there"
-    async with chat(tmp_path, [call("bash", command=command), "No."], size=size, allow=()) as talk:
+    async with open_chat(tmp_path, [call("bash", command=command), "No."], size=size, allow=()) as talk:
         await talk.type("Go.")
         await talk.opened("PermissionScreen")
         await talk.sees("Allow bash?", "echo 0", "Yes, once (y)")
@@ -567,7 +567,7 @@ async def test_ctrl_c_takes_every_question_away(tmp_path):
             return call("bash", command=f"touch {said['content']}")
         return calls(call("task", goal="one"), call("task", goal="two"))
 
-    async with chat(tmp_path, says, allow=("task",)) as talk:
+    async with open_chat(tmp_path, says, allow=("task",)) as talk:
         await talk.type("Go.")
         await talk.opened("PermissionScreen")
         await until(talk.pilot, lambda: len(talk.model.requests) == 3)
@@ -580,7 +580,7 @@ async def test_ctrl_c_takes_every_question_away(tmp_path):
 @pytest.mark.parametrize("line", ["/handoff the tests", "/branch", "/preview"])
 @pytest.mark.slow
 async def test_ctrl_c_leaves_the_screen_of_a_command(tmp_path, line):
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         for turn in range(3):
             await talk.say(f"Turn {turn}.")
         session = talk.host.session.id
@@ -596,7 +596,7 @@ async def test_ctrl_c_leaves_the_screen_of_a_command(tmp_path, line):
 @pytest.mark.slow
 async def test_a_fold_that_is_stopped_is_on_the_screen_no_more(tmp_path):
     model = _HeldSummaries(answers, window=60_000)
-    async with chat(tmp_path, model) as talk:
+    async with open_chat(tmp_path, model) as talk:
         for turn in range(3):
             await talk.say(f"Turn {turn}. Never push to main.")
         talk.host.session.summarizer = ModelSummarizer(model, window=model.window)
@@ -610,7 +610,7 @@ async def test_a_fold_that_is_stopped_is_on_the_screen_no_more(tmp_path):
 
 @pytest.mark.slow
 async def test_titles_are_no_markup(tmp_path):
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         await talk.say("Hello.")
         await talk.type("/handoff mend the [/api] routes of list[int]")
         await talk.opened("TextDialog")
@@ -629,7 +629,7 @@ async def test_what_is_only_logged_is_on_the_screen(tmp_path):
     settings(tmp_path, '[agent]\ntheme = "textual-lite"\n[hooks]\nbefore_compaction = ["exit 3"]\n')
     (tmp_path / "work").mkdir()
     (tmp_path / "work/AGENTS.md").symlink_to("/etc/hostname")
-    async with chat(tmp_path, answers) as talk:
+    async with open_chat(tmp_path, answers) as talk:
         await talk.sees("no theme 'textual-lite' (did you mean 'textual-light'?)", "AGENTS.md is skipped")
         for turn in range(3):
             await talk.say(f"Turn {turn}.")
@@ -640,19 +640,19 @@ async def test_what_is_only_logged_is_on_the_screen(tmp_path):
 
 @pytest.mark.slow
 async def test_a_session_that_goes_on_says_where_it_stands(tmp_path):
-    async with chat(tmp_path, [call("bash", command="true"), Answer(text="x", wait=Gate())]) as talk:
+    async with open_chat(tmp_path, [call("bash", command="true"), Answer(text="x", wait=Gate())]) as talk:
         await talk.type("Go.")
         await until(talk.pilot, lambda: len(talk.model.requests) == 2)
         for worker in talk.app.workers:
             worker.cancel()  # as if the program had ended
-    async with chat(tmp_path, answers, newest=True) as talk:
+    async with open_chat(tmp_path, answers, newest=True) as talk:
         await talk.sees("its last turn did not end")
 
 
 @pytest.mark.slow
 async def test_prompts_that_another_session_does_not_get_are_told(tmp_path):
     said = [call("bash", command="until test -e done; do sleep 0.05; done"), Refusal(401, "bad key")]
-    async with chat(tmp_path, said) as talk:
+    async with open_chat(tmp_path, said) as talk:
         await talk.type("One.")
         await until(talk.pilot, lambda: "running bash" in talk.text)
         await talk.type("Two, of which much was thought.")
@@ -667,7 +667,7 @@ async def test_prompts_that_another_session_does_not_get_are_told(tmp_path):
 
 @pytest.mark.slow
 async def test_a_program_that_is_ended_leaves_the_terminal_as_it_was(tmp_path):
-    async with chat(tmp_path) as talk:
+    async with open_chat(tmp_path) as talk:
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
         os.kill(os.getpid(), signal.SIGTERM)
         await waiting.until(lambda: talk.app.return_code is not None)

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.tui.screen import chat, until
+from tests.tui.screen import open_chat, until
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +41,7 @@ async def check(talk, name):
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_meter_and_boundary(tmp_path, size):
-    async with chat(tmp_path, answers, size=SIZES[size]) as talk:
+    async with open_chat(tmp_path, answers, size=SIZES[size]) as talk:
         for turn in range(8):
             await talk.say(f"Turn {turn}. Never push to main.")
         await talk.say("/compact the rule")
@@ -50,7 +50,7 @@ async def test_meter_and_boundary(tmp_path, size):
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_preview(tmp_path, size):
-    async with chat(tmp_path, answers, size=SIZES[size]) as talk:
+    async with open_chat(tmp_path, answers, size=SIZES[size]) as talk:
         for turn in range(8):
             await talk.say(f"Turn {turn}. Never push to main.")
         await talk.type("/preview")
@@ -61,7 +61,7 @@ async def test_preview(tmp_path, size):
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_tree(tmp_path, size):
-    async with chat(tmp_path, answers, size=SIZES[size]) as talk:
+    async with open_chat(tmp_path, answers, size=SIZES[size]) as talk:
         for turn in range(3):
             await talk.say(f"Turn {turn}.")
         await talk.say("/branch 2")
@@ -73,7 +73,7 @@ async def test_tree(tmp_path, size):
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_selector(tmp_path, size):
-    async with chat(tmp_path, answers, size=SIZES[size]) as talk:
+    async with open_chat(tmp_path, answers, size=SIZES[size]) as talk:
         await talk.type("/autocompact")
         await talk.opened("Picker")
         await check(talk, f"selector-{size}")
@@ -84,7 +84,7 @@ async def test_without_colour_and_in_light_and_dark_the_words_are_the_same(tmp_p
     if theme == "ansi-dark":
         monkeypatch.setenv("NO_COLOR", "1")
         theme = "textual-dark"
-    async with chat(tmp_path, answers, size=(80, 24)) as talk:
+    async with open_chat(tmp_path, answers, size=(80, 24)) as talk:
         talk.app.theme = theme
         await talk.type("/autocompact")
         await talk.opened("Picker")

@@ -14,7 +14,7 @@ ASKS = "Use exactly these headings"
 FILLER = "It goes the way that was agreed, and nothing else was touched. "
 
 
-def words(message):
+def text_of(message):
     """The text of a message of the chat completions API."""
     content = message.get("content") or ""
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
@@ -22,7 +22,7 @@ def words(message):
 
 def headings(asked):
     """The headings of the summary that a request asks for; none where it asks for no summary."""
-    _, asks, layout = words(asked.messages[-1]).partition(ASKS)
+    _, asks, layout = text_of(asked.messages[-1]).partition(ASKS)
     return list(dict.fromkeys(re.findall(r"^## (.+)$", layout, re.MULTILINE))) if asks else []
 
 
@@ -35,9 +35,9 @@ def summary(asked, **told):
     return "\n\n".join(rows)
 
 
-def most_tokens(asked):
+def token_limit(asked):
     """The tokens that a request gives to a summary; the user's words, which code adds, take the rest."""
-    return int(re.search(r"Take at most ([\d,]+) tokens", words(asked.messages[-1]))[1].replace(",", ""))
+    return int(re.search(r"Take at most ([\d,]+) tokens", text_of(asked.messages[-1]))[1].replace(",", ""))
 
 
 def script(says, **told):
@@ -47,14 +47,14 @@ def script(says, **told):
 
 def long_reply(tokens):
     """A script whose every reply is a numbered text of some many tokens."""
-    return lambda asked: f"Reply to “{words(asked.messages[-1])[:40]}”. " + FILLER * (tokens // 13)
+    return lambda asked: f"Reply to “{text_of(asked.messages[-1])[:40]}”. " + FILLER * (tokens // 13)
 
 
-def plays(moves):
+def scripted_moves(moves):
     """A script of what is answered to each prompt, step by step; a prompt is known by its words."""
 
     def says(asked):
-        said = [(message["role"], words(message)) for message in asked.messages]
+        said = [(message["role"], text_of(message)) for message in asked.messages]
         place = max(number for number, (role, text) in enumerate(said) if role == "user" and text in moves)
         return moves[said[place][1]][sum(role == "assistant" for role, _ in said[place:])]
 
@@ -68,7 +68,7 @@ def step(text, *commands):
 
 def outline(asked):
     """The first word of each message of a request, but for the system prompt; of a checkpoint, "summary"."""
-    texts = [words(message) for message in asked.messages[1:]]
+    texts = [text_of(message) for message in asked.messages[1:]]
     return ["summary" if text.startswith("<foldline-checkpoint") else text.split()[0] for text in texts]
 
 
@@ -79,22 +79,22 @@ def settings(folder, text):
     file.write_text(text)
 
 
-def asked_to_reply(model):
+def reply_requests(model):
     """The requests of the conversation."""
     return [asked for asked in model.requests if not headings(asked)]
 
 
-def asked_to_sum_up(model):
+def summary_requests(model):
     """The requests for summaries."""
     return [asked for asked in model.requests if headings(asked)]
 
 
-def sum_up_by_model(host, **more):
+def summarize_by_model(host, **more):
     """Have the host's scripted model write the summaries of its session."""
     model = host.scripted
     host.session.summarizer = ModelSummarizer(model, window=model.window, patience=QUICK, **more)
 
 
-async def exported(host, form):
+async def export_json(host, form):
     """The session in another system's form, as JSON."""
     return json.loads(await host.session.export(form))

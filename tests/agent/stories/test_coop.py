@@ -6,16 +6,16 @@ import json
 from itertools import pairwise
 
 import pytest
-from tests.agent.program import Rpc, foldline, served
+from tests.agent.program import Rpc, run_foldline, serve_model
 from tests.agent.stories.scripts import (
     FILLER,
-    asked_to_reply,
-    asked_to_sum_up,
     headings,
     long_reply,
+    reply_requests,
     script,
-    sum_up_by_model,
-    words,
+    summarize_by_model,
+    summary_requests,
+    text_of,
 )
 from tests.agent.working import host_on
 
@@ -44,14 +44,14 @@ def sent(asked):
 
 
 def texts(asked):
-    return [words(message) for message in sent(asked)]
+    return [text_of(message) for message in sent(asked)]
 
 
 def estimate(messages):
     """`estimate_message_tokens` of the design: characters of texts, calls and results by four."""
     calls = [call["function"] for message in messages for call in message.get("tool_calls") or ()]
     chars = sum(len(one["name"]) + len(one["arguments"]) for one in calls)
-    return (chars + sum(len(words(message)) for message in messages)) // 4
+    return (chars + sum(len(text_of(message)) for message in messages)) // 4
 
 
 def newest_prompt(asked):
@@ -74,7 +74,7 @@ async def until_compacted(host, times=1, about="u{}"):
         before = await host.session.history()
         number += 1
         await talk(host, number, number, about)
-    return before, sent(asked_to_reply(host.scripted)[-1])
+    return before, sent(reply_requests(host.scripted)[-1])
 
 
 async def coop_file(host):
@@ -112,7 +112,7 @@ async def test_without_a_compaction_all_messages_are_sent_unchanged(tmp_path):
         await talk(host, 1, 4)
         said = await host.session.history()
         assert sent(host.scripted.requests[-1]) == said[:-1]
-        assert [words(message) for message in said[::2]] == ["u1", "u2", "u3", "u4"]
+        assert [text_of(message) for message in said[::2]] == ["u1", "u2", "u3", "u4"]
 
 
 @pytest.fixture(scope="module")
@@ -120,11 +120,11 @@ def traced(tmp_path_factory):
     """A session over HTTP to a turn beyond its compaction: the model, what `rpc` said, spans, what is stored."""
     folder = tmp_path_factory.mktemp("coop")
     trace = folder / "trace.jsonl"
-    with served(script(long_reply(4_000), Goal="Build X."), window=WINDOW) as (model, name):
+    with serve_model(script(long_reply(4_000), Goal="Build X."), window=WINDOW) as (model, name):
         options = ("--model", name, "--window", str(WINDOW), "--policy", "coop")
         rpc = Rpc(folder, *options, FOLDLINE_TRACE_FILE=str(trace))
         while not any(event["type"] == "compaction" for event in rpc.seen):
-            assert rpc.prompt(f"u{len(asked_to_reply(model)) + 1}")["how"] == "done"
+            assert rpc.prompt(f"u{len(reply_requests(model)) + 1}")["how"] == "done"
         assert rpc.prompt("And then?")["how"] == "done"
         assert "Wrote" in rpc.ask(type="command", line="/export jsonl log.jsonl")["text"]
         assert rpc.close()[0] == 0
@@ -135,17 +135,17 @@ def test_a_compaction_puts_summary_and_acknowledgement_in_front_of_what_is_kept(
     model, seen, _, _ = traced
     [compaction] = [event for event in seen if event["type"] == "compaction"]
     assert compaction["reason"] == "threshold"
-    asked = asked_to_reply(model)[-2]
+    asked = reply_requests(model)[-2]
     assert [message["role"] for message in sent(asked)][:3] == ["user", "assistant", "user"]
     checkpoint, ack, *kept = texts(asked)
     assert "Build X." in checkpoint
     assert ack == ACK
-    assert kept[-1] == f"u{len(asked_to_reply(model)) - 1}"
+    assert kept[-1] == f"u{len(reply_requests(model)) - 1}"
 
 
 def test_what_follows_the_cut_is_sent_as_it_was_before_the_compaction(traced):
     model, *_ = traced
-    before, after, later = (sent(asked) for asked in asked_to_reply(model)[-3:])
+    before, after, later = (sent(asked) for asked in reply_requests(model)[-3:])
     kept = after[2:]
     whole = [*before, *after[-2:]]
     assert kept == whole[-len(kept) :]
@@ -161,7 +161,7 @@ async def test_the_cut_never_splits_a_call_from_its_result(tmp_path):
             results = [message["tool_call_id"] for message in view if message["role"] == "tool"]
             assert calls
             assert results == calls
-            start = next(number for number, one in enumerate(view[1:], 1) if words(one) != ACK)
+            start = next(number for number, one in enumerate(view[1:], 1) if text_of(one) != ACK)
             assert view[start]["role"] in ("user", "assistant")
             assert not view[start].get("tool_calls"), (
                 "a valid place is a user message or a reply without calls"
@@ -189,15 +189,15 @@ async def test_a_reply_that_stands_first_needs_no_acknowledgement(tmp_path):
     async with host_on(other, script(lambda asked: "Yes."), window=WIDE, policy="coop") as host:
         _, view = await until_compacted(host, about=large)
         assert [message["role"] for message in view[:3]] == ["user", "assistant", "user"]
-        assert words(view[1]) == ACK
+        assert text_of(view[1]) == ACK
 
 
 async def test_the_summariser_reads_labelled_text(tmp_path):
     async with host_on(tmp_path, script(works, Goal="X."), window=WINDOW, policy="coop") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await until_compacted(host)
-        [asked] = asked_to_sum_up(host.scripted)
-        read = words(asked.messages[-1])
+        [asked] = summary_requests(host.scripted)
+        read = text_of(asked.messages[-1])
         assert "[User]: u1\n" in read
         assert "[Assistant]: Reply to “u1”." in read
         assert "[Tool call]: bash(" in read
@@ -222,7 +222,7 @@ async def test_a_cleared_session_has_no_compaction_and_the_old_one_keeps_its_own
 
 
 def test_the_summary_is_written_by_the_fast_model_without_tools(tmp_path):
-    with served(BUILDS, window=WINDOW, models=["scripted", "fast"]) as (model, name):
+    with serve_model(BUILDS, window=WINDOW, models=["scripted", "fast"]) as (model, name):
         settings = tmp_path / "home/.foldline/settings.toml"
         settings.parent.mkdir(parents=True)
         fast = name.replace(":scripted@", ":fast@")
@@ -233,19 +233,19 @@ def test_the_summary_is_written_by_the_fast_model_without_tools(tmp_path):
         assert rpc.ask(type="compact")["folded"]
         [compaction] = [event for event in rpc.seen if event["type"] == "compaction"]
         assert rpc.close()[0] == 0
-    [asked] = asked_to_sum_up(model)
+    [asked] = summary_requests(model)
     assert asked.model == "fast"
     assert asked.tools is None
-    assert "Do not continue the conversation" in words(asked.messages[0])
+    assert "Do not continue the conversation" in text_of(asked.messages[0])
     assert "Build X." in compaction["summary"]
-    assert {one.model for one in asked_to_reply(model)} == {"scripted"}
+    assert {one.model for one in reply_requests(model)} == {"scripted"}
 
 
 async def test_the_next_compaction_updates_the_summary_before_it(tmp_path):
     async with host_on(tmp_path, BUILDS, window=WINDOW, policy="coop") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await until_compacted(host, times=2)
-        first, second = (words(asked.messages[-1]) for asked in asked_to_sum_up(host.scripted))
+        first, second = (text_of(asked.messages[-1]) for asked in summary_requests(host.scripted))
         assert "<previous-summary>" not in first
         assert "Build X." in second.split("<previous-summary>")[1].split("</previous-summary>")[0]
         assert "[User]: u1\n" in first
@@ -260,7 +260,7 @@ async def test_a_failing_provider_fails_no_turn_and_the_summary_is_written_by_co
         return Refusal(500, "overloaded") if headings(asked) else REPLY(asked)
 
     async with host_on(tmp_path, says, window=WINDOW, policy="coop") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await until_compacted(host)
         [receipt] = compactions(host)
         assert receipt.summarizer == "offline"
@@ -310,8 +310,8 @@ def test_a_trace_shows_that_requests_are_smaller_after_a_compaction(traced):
     place = next(number for number, span in enumerate(spans) if span["name"] == "compaction")
     before = spans[place - 2]["attributes"]  # between the two is the request for the summary
     after = spans[place + 1]["attributes"]
-    assert before["foldline.message_count"] == len(sent(asked_to_reply(model)[-3]))
-    assert after["foldline.message_count"] == len(sent(asked_to_reply(model)[-2]))
+    assert before["foldline.message_count"] == len(sent(reply_requests(model)[-3]))
+    assert after["foldline.message_count"] == len(sent(reply_requests(model)[-2]))
     assert after["foldline.message_count"] < before["foldline.message_count"]
     assert after["gen_ai.usage.input_tokens"] < before["gen_ai.usage.input_tokens"]
 
@@ -327,15 +327,15 @@ def test_a_trace_holds_no_word_of_the_session(traced):
 
 def test_the_full_history_stays_on_disk(traced):
     model, _, _, folder = traced
-    replies = len(asked_to_reply(model))
+    replies = len(reply_requests(model))
     log = (folder / "work/log.jsonl").read_text()
     assert all(f"Reply to “u{number}”" in log for number in range(1, replies))
-    assert foldline(folder, "verify").returncode == 0
+    assert run_foldline(folder, "verify").returncode == 0
 
 
 async def test_a_resumed_session_goes_on_behind_its_summary(tmp_path):
     async with host_on(tmp_path, BUILDS, window=WINDOW, policy="coop") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         _, view = await until_compacted(host)
         session = host.session.id
     async with host_on(tmp_path, BUILDS, window=WINDOW, policy="coop", session=session) as host:
@@ -363,9 +363,9 @@ async def test_the_checkpoint_names_files_that_were_read_and_modified(tmp_path):
 
     async with host_on(tmp_path, script(changes, Goal="X."), window=WINDOW, policy="coop") as host:
         (tmp_path / "work/main.rs").write_text("fn main() {}\n")
-        sum_up_by_model(host)
+        summarize_by_model(host)
         _, view = await until_compacted(host)
-        checkpoint = words(view[0])
+        checkpoint = text_of(view[0])
         assert "main.rs" in checkpoint.split("<read-files>")[1].split("</read-files>")[0]
         assert "lib.rs" in checkpoint.split("<modified-files>")[1].split("</modified-files>")[0]
 
@@ -374,9 +374,9 @@ async def test_the_baseline_of_a_long_session_stays_bounded(tmp_path):
     """The trace of the design: nine turns, the third of which reads much, with a request for each tool call."""
 
     def reads(asked):
-        number = sum(message["role"] == "user" and words(message)[0] == "u" for message in asked.messages)
+        number = sum(message["role"] == "user" and text_of(message)[0] == "u" for message in asked.messages)
         steps = sum(message["role"] == "tool" for message in asked.messages)
-        if words(newest_prompt(asked)) == "u3" and steps < 8:
+        if text_of(newest_prompt(asked)) == "u3" and steps < 8:
             return Answer(text=long_reply(3_500)(asked), calls=WORKS)
         return long_reply(1_500 + number)(asked)
 

@@ -7,16 +7,16 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from tests.agent.program import Rpc, foldline, served
+from tests.agent.program import Rpc, run_foldline, serve_model
 from tests.agent.stories.scripts import (
-    asked_to_reply,
-    asked_to_sum_up,
     headings,
     long_reply,
+    reply_requests,
     script,
     settings,
-    sum_up_by_model,
-    words,
+    summarize_by_model,
+    summary_requests,
+    text_of,
 )
 from tests.agent.working import host_on
 
@@ -50,7 +50,7 @@ def works(asked):
 
 
 def sent(host):
-    return [words(message) for message in asked_to_reply(host.scripted)[-1].messages[1:]]
+    return [text_of(message) for message in reply_requests(host.scripted)[-1].messages[1:]]
 
 
 async def talk(host, first, last):
@@ -75,9 +75,9 @@ async def test_old_tool_results_are_cleared_before_anything_is_summarised(tmp_pa
     settings(tmp_path, SMALL)
     async with host_on(tmp_path, model_of(works), policy="gencode") as host:
         await until(host, "pruned")
-        assert not asked_to_sum_up(host.scripted)
+        assert not summary_requests(host.scripted)
         await talk(host, 50, 50)
-        results = [words(m) for m in asked_to_reply(host.scripted)[-1].messages if m["role"] == "tool"]
+        results = [text_of(m) for m in reply_requests(host.scripted)[-1].messages if m["role"] == "tool"]
         assert results[0].startswith("[")
         assert len(results[0]) < 500
         assert all(len(text) > 5_000 for text in results[-1:])
@@ -86,26 +86,26 @@ async def test_old_tool_results_are_cleared_before_anything_is_summarised(tmp_pa
 
 async def test_where_nothing_is_left_to_prune_the_old_messages_become_a_prompt_to_continue_by(tmp_path):
     async with host_on(tmp_path, model_of(TALKS, 40_000), policy="gencode") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         number = await until(host, "compacted")
         await talk(host, number + 1, number + 1)
-        asked = asked_to_sum_up(host.scripted)[-1]
-        text = "\n".join(words(message) for message in asked.messages)
+        asked = summary_requests(host.scripted)[-1]
+        text = "\n".join(text_of(message) for message in asked.messages)
         assert "continu" in text
-        first = asked_to_reply(host.scripted)[-1].messages[1]
+        first = reply_requests(host.scripted)[-1].messages[1]
         assert first["role"] == "system"
-        assert DECISION in words(first)
+        assert DECISION in text_of(first)
 
 
 async def test_the_last_ten_messages_stay_as_they_are(tmp_path):
     async with host_on(tmp_path, model_of(TALKS, 40_000), policy="gencode") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await until(host, "compacted")
         kept = host.heard.named("compacted")[0].receipt.messages_after
         assert 10 <= kept <= 12  # the checkpoint stands before them
         said = await host.session.history()
-        assert asked_to_reply(host.scripted)[-1].messages[-9:] != []
-        assert words(said[-2]) in sent(host)
+        assert reply_requests(host.scripted)[-1].messages[-9:] != []
+        assert text_of(said[-2]) in sent(host)
 
 
 async def test_the_summary_names_files_and_tools_by_code(tmp_path):
@@ -141,7 +141,7 @@ async def test_less_than_the_minimum_is_not_pruned(tmp_path):
         tmp_path, "[compaction]\nprune_minimum = 50_000\nprune_protect = 1_000\nreserved_output = 8_000\n"
     )
     async with host_on(tmp_path, model_of(works), policy="gencode") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await until(host, "compacted")
         assert not host.heard.named("pruned")
 
@@ -158,7 +158,7 @@ async def test_the_setting_that_disables_it_is_respected(tmp_path):
 async def test_pruning_and_compaction_are_switched_apart(tmp_path):
     settings(tmp_path, f"{SMALL}pruning = false\n")
     async with host_on(tmp_path, model_of(works), policy="gencode") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await until(host, "compacted")
         assert not host.heard.named("pruned")
 
@@ -168,7 +168,7 @@ async def test_a_second_model_writes_the_summaries(tmp_path):
     async with host_on(tmp_path, model_of(TALKS, 40_000), policy="gencode") as host:
         await until(host, "compacted")
         assert host.heard.named("compacted")[0].receipt.summarizer == "offline"
-        assert not asked_to_sum_up(host.scripted)
+        assert not summary_requests(host.scripted)
 
 
 # ---- its three manual tests
@@ -176,7 +176,7 @@ async def test_a_second_model_writes_the_summaries(tmp_path):
 
 async def test_a_long_conversation_shows_its_four_figures(tmp_path):
     async with host_on(tmp_path, model_of(TALKS, 40_000), policy="gencode") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await until(host, "compacted")
         text = (await run(host, "/stats")).text
         figures = dict(re.findall(r"^\| (\w+) \| ([\d.]+) \|$", text, re.MULTILINE))
@@ -205,13 +205,13 @@ def test_a_session_is_resumed_and_recalls_the_decision(tmp_path):
     def says(asked):
         if headings(asked):
             return TALKS(asked)
-        text = words(asked.messages[-1])
+        text = text_of(asked.messages[-1])
         if "Which authentication scheme" in text:
-            said = "\n".join(words(message) for message in asked.messages[:-1])
+            said = "\n".join(text_of(message) for message in asked.messages[:-1])
             return "JWT with refresh tokens." if "JWT" in said else "I do not know."
         return long_reply(2_500)(asked)
 
-    with served(model_of(says, 30_000)) as (_, name):
+    with serve_model(model_of(says, 30_000)) as (_, name):
         options = ("--model", name, "--window", "30000", "--policy", "gencode")
         rpc = Rpc(tmp_path, *options)
         rpc.prompt(f"Implement a user authentication system using JWT. {DECISION}")
@@ -223,6 +223,6 @@ def test_a_session_is_resumed_and_recalls_the_decision(tmp_path):
         session = rpc.session
         assert rpc.close() == (0, "")
         question = "Which authentication scheme did we choose?"
-        done = foldline(tmp_path, "run", "-p", question, "--resume", session, *options)
+        done = run_foldline(tmp_path, "run", "-p", question, "--resume", session, *options)
         assert done.returncode == 0, done.stderr
         assert "JWT" in done.stdout

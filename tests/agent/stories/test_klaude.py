@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from tests.agent.program import foldline, served
+from tests.agent.program import run_foldline, serve_model
 from tests.agent.stories.scripts import (
-    asked_to_reply,
-    asked_to_sum_up,
     headings,
     long_reply,
+    reply_requests,
     script,
     settings,
-    sum_up_by_model,
-    words,
+    summarize_by_model,
+    summary_requests,
+    text_of,
 )
 from tests.agent.working import host_on
 
@@ -34,7 +34,7 @@ def receipts(host):
 
 
 def sent(host):
-    return [words(message) for message in asked_to_reply(host.scripted)[-1].messages[1:]]
+    return [text_of(message) for message in reply_requests(host.scripted)[-1].messages[1:]]
 
 
 async def talk(host, first, last):
@@ -69,7 +69,7 @@ async def test_it_compacts_where_the_last_usage_leaves_less_than_the_reserve(tmp
 
 async def test_without_usage_letters_by_four_are_counted(tmp_path):
     async with host_on(tmp_path, TALKS, window=WINDOW, policy="klaude") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         said = [
             {"role": role, "content": f"{role} {n}. {'abcd' * 900}"}
             for n in range(9)
@@ -99,7 +99,7 @@ async def test_an_overflow_is_known_by_its_words_and_the_turn_is_tried_again(tmp
         return TALKS(asked)
 
     async with host_on(tmp_path, says, window=60_000, policy="klaude") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await talk(host, 1, 5)
         assert [receipt.reason for receipt in receipts(host)] == ["overflow"]
         assert host.heard.named("retry")
@@ -111,19 +111,19 @@ async def test_an_overflow_is_known_by_its_words_and_the_turn_is_tried_again(tmp
 
 @pytest.mark.slow
 def test_a_run_looks_before_it_starts_its_work(tmp_path):
-    with served(TALKS, window=WINDOW) as (model, name):
+    with serve_model(TALKS, window=WINDOW) as (model, name):
         options = ("--model", name, "--window", str(WINDOW), "--policy", "klaude")
         told = []
         for number in range(1, 9):
             go_on = ("--continue",) if number > 1 else ()
-            done = foldline(tmp_path, "run", "-p", f"u{number}", *options, *go_on)
+            done = run_foldline(tmp_path, "run", "-p", f"u{number}", *options, *go_on)
             assert done.returncode == 0, done.stderr
             told.append("folded, threshold" in done.stderr)
             if told[-1]:
                 break
         assert told[-1]
-        newest = asked_to_reply(model)[-1]
-        assert "Build X." in words(newest.messages[1])
+        newest = reply_requests(model)[-1]
+        assert "Build X." in text_of(newest.messages[1])
 
 
 async def test_the_start_of_each_step_of_a_tool_loop_looks_too(tmp_path):
@@ -133,7 +133,7 @@ async def test_the_start_of_each_step_of_a_tool_loop_looks_too(tmp_path):
         return TALKS(asked) if headings(asked) else steps.pop(0)
 
     async with host_on(tmp_path, says, window=WINDOW, policy="klaude") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         assert (await host.prompt("Count four times.")).how == "done"
         kinds = [event.name for event in host.heard if event.name in ("prompt", "compacted", "turn")]
         assert kinds[0] == "prompt"
@@ -145,7 +145,7 @@ async def test_sub_agents_leave_thresholds_to_their_parent(tmp_path):
     def says(asked):
         if headings(asked):
             return TALKS(asked)
-        texts = [words(message) for message in asked.messages]
+        texts = [text_of(message) for message in asked.messages]
         if any("Count for me" in text for text in texts[1:2]):
             used = sum(message["role"] == "tool" for message in asked.messages)
             return Answer(text="", calls=call("bash", command=BIG).calls) if used < 3 else "Counted."
@@ -154,7 +154,7 @@ async def test_sub_agents_leave_thresholds_to_their_parent(tmp_path):
         return Answer(text="", calls=call("task", goal="Count for me").calls)
 
     async with host_on(tmp_path, says, window=WINDOW, policy="klaude") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await host.prompt("Have somebody count.")
         own = {one.id: one.compactions for one in await host.store.sessions()}
         assert len(own) == 2
@@ -177,7 +177,7 @@ async def test_what_is_kept_never_begins_with_a_result(tmp_path):
         )
 
     async with host_on(tmp_path, says, window=WINDOW * 2, policy="klaude") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await until_compacted(host)
         path = [entry async for entry in host.store.path(host.session.id)]
         boundary = next(entry for entry in path if isinstance(entry, Compacted))
@@ -187,10 +187,10 @@ async def test_what_is_kept_never_begins_with_a_result(tmp_path):
 
 async def test_old_messages_are_given_to_the_summariser_as_text(tmp_path):
     async with host_on(tmp_path, TALKS, window=WINDOW, policy="klaude") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await until_compacted(host)
-        asked = asked_to_sum_up(host.scripted)[0]
-        text = "\n".join(words(message) for message in asked.messages)
+        asked = summary_requests(host.scripted)[0]
+        text = "\n".join(text_of(message) for message in asked.messages)
         assert "[User]" in text
         assert "u1" in text
         assert [name for name in headings(asked) if name in ("Goal", "Key Decisions", "Next Steps")]
@@ -212,7 +212,7 @@ async def test_files_that_were_read_and_modified_are_listed_by_code(tmp_path):
         return moves.pop(0) if moves else REPLY(asked)
 
     async with host_on(tmp_path, says, window=WINDOW, policy="klaude") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await host.prompt("Change a, and write b.")
         await talk(host, 2, 6)
         await run(host, "/compact")
@@ -227,19 +227,19 @@ async def test_files_that_were_read_and_modified_are_listed_by_code(tmp_path):
 async def test_the_summary_is_a_user_message_before_what_is_kept_and_says_what_it_is(tmp_path):
     settings(tmp_path, "[compaction]\nkeep = 3_000\n")
     async with host_on(tmp_path, TALKS, window=WINDOW, policy="klaude") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         count = await until_compacted(host)
         await talk(host, count + 1, count + 1)
-        first, *kept = asked_to_reply(host.scripted)[-1].messages[1:]
+        first, *kept = reply_requests(host.scripted)[-1].messages[1:]
         assert first["role"] == "user"
-        assert "compacted" in words(first)
-        assert "Build X." in words(first)
+        assert "compacted" in text_of(first)
+        assert "Build X." in text_of(first)
         assert kept == (await host.session.history())[-len(kept) - 1 : -1]
 
 
 async def test_a_second_compaction_replaces_the_first_in_what_the_model_sees(tmp_path):
     async with host_on(tmp_path, TALKS, window=WINDOW, policy="klaude") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         number = 0
         while len(receipts(host)) < 2:
             number += 1

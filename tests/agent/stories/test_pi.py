@@ -8,22 +8,22 @@ import struct
 import zlib
 
 import pytest
-from tests.agent.program import Rpc, foldline, served
+from tests.agent.program import Rpc, run_foldline, serve_model
 from tests.agent.stories.scripts import (
     FILLER,
-    asked_to_reply,
-    asked_to_sum_up,
     headings,
     long_reply,
-    most_tokens,
     outline,
-    plays,
+    reply_requests,
     script,
+    scripted_moves,
     settings,
     step,
-    sum_up_by_model,
+    summarize_by_model,
     summary,
-    words,
+    summary_requests,
+    text_of,
+    token_limit,
 )
 from tests.agent.working import host_on, until
 
@@ -41,7 +41,7 @@ TASK = "Build X."
 def talk_of(count, tokens=2_000):
     """Prompts u1, u2 ... and long replies to them, summaries included."""
     return script(
-        plays({f"u{n}": [f"a{n} {FILLER * (tokens // 14)}"] for n in range(1, count + 1)}), Task=TASK
+        scripted_moves({f"u{n}": [f"a{n} {FILLER * (tokens // 14)}"] for n in range(1, count + 1)}), Task=TASK
     )
 
 
@@ -54,7 +54,7 @@ async def talk(host, first, last):
 async def view(host, prompt):
     """The outline of the request that a prompt makes."""
     await host.prompt(prompt)
-    return outline(asked_to_reply(host.scripted)[-1])[:-1]
+    return outline(reply_requests(host.scripted)[-1])[:-1]
 
 
 def boundaries(raw):
@@ -81,8 +81,8 @@ SMALL = "[compaction]\nreserve = 11_500\nkeep = 1_000\n"  # of 20,000: compacts 
 
 async def test_a_single_compaction_keeps_the_newest_turn_and_new_messages_follow_it(tmp_path):
     settings(tmp_path, SMALL)
-    async with host_on(tmp_path, script(plays(WORK), Task=TASK), window=20_000, policy="pi") as host:
-        sum_up_by_model(host)
+    async with host_on(tmp_path, script(scripted_moves(WORK), Task=TASK), window=20_000, policy="pi") as host:
+        summarize_by_model(host)
         await talk(host, 1, 3)
         assert host.heard.named("compacted") == []
         await talk(host, 4, 4)
@@ -104,20 +104,20 @@ async def test_a_single_compaction_keeps_the_newest_turn_and_new_messages_follow
             "a4",
             "t4",
         ]
-        assert outline(asked_to_reply(host.scripted)[-1]) == whole
+        assert outline(reply_requests(host.scripted)[-1]) == whole
         assert len(host.heard.named("compacted")) == 1
         assert await view(host, "u5") == ["summary", "u4", "a4", "t4", "a4"]
-        assert outline(asked_to_reply(host.scripted)[-1])[-1] == "u5"
+        assert outline(reply_requests(host.scripted)[-1])[-1] == "u5"
 
 
 async def test_a_second_compaction_takes_up_the_first_summary_and_keeps_what_came_after(tmp_path):
     settings(tmp_path, SMALL)
-    async with host_on(tmp_path, script(plays(WORK), Task=TASK), window=20_000, policy="pi") as host:
-        sum_up_by_model(host)
+    async with host_on(tmp_path, script(scripted_moves(WORK), Task=TASK), window=20_000, policy="pi") as host:
+        summarize_by_model(host)
         await talk(host, 1, 7)
         assert len(host.heard.named("compacted")) == 2
         assert await view(host, "u8") == ["summary", "u6", "a6", "t6", "a6", "u7", "a7"]
-        first, second = (words(asked.messages[-1]) for asked in asked_to_sum_up(host.scripted))
+        first, second = (text_of(asked.messages[-1]) for asked in summary_requests(host.scripted))
         assert "[User]: u1" in first
         assert TASK in second.split("<previous-summary>")[1]
         assert "[User]: u1" not in second
@@ -127,7 +127,7 @@ async def test_a_second_compaction_takes_up_the_first_summary_and_keeps_what_cam
 async def test_what_is_kept_never_crosses_the_boundary_before(tmp_path):
     settings(tmp_path, "[compaction]\nkeep = 3_000\n")
     async with host_on(tmp_path, talk_of(6, 1_000), window=60_000, policy="pi") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await talk(host, 1, 4)
         await run(host, "/compact")
         assert await view(host, "u5") == ["summary", "u3", "a3", "u4", "a4"]
@@ -137,8 +137,8 @@ async def test_what_is_kept_never_crosses_the_boundary_before(tmp_path):
 
 async def test_compactions_are_appended_to_the_session_file_and_nothing_is_rewritten(tmp_path):
     settings(tmp_path, SMALL)
-    async with host_on(tmp_path, script(plays(WORK), Task=TASK), window=20_000, policy="pi") as host:
-        sum_up_by_model(host)
+    async with host_on(tmp_path, script(scripted_moves(WORK), Task=TASK), window=20_000, policy="pi") as host:
+        summarize_by_model(host)
         await talk(host, 1, 4)
         [fold], before = boundaries(await host.session.export("pi"))
         assert TASK in fold["summary"]
@@ -169,32 +169,32 @@ async def test_the_four_parts_of_the_last_usage_make_the_size(tmp_path, part):
 
 async def test_the_summary_is_a_user_message_behind_a_prefix(tmp_path):
     async with host_on(tmp_path, talk_of(8, 6_000), window=60_000, policy="pi") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await talk(host, 1, 8)
-        message = asked_to_reply(host.scripted)[-1].messages[1]
+        message = reply_requests(host.scripted)[-1].messages[1]
         assert message["role"] == "user"
-        assert "Another language model worked on this task and produced a summary." in words(message)
-        assert TASK in words(message)
+        assert "Another language model worked on this task and produced a summary." in text_of(message)
+        assert TASK in text_of(message)
 
 
 async def test_the_summariser_has_no_tools_no_reasoning_and_four_fifths_of_the_reserve(tmp_path):
     async with host_on(tmp_path, talk_of(60, 6_000), window=200_000, policy="pi") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await talk(host, 1, 30)
         await run(host, "/compact the parser")
-        asked = asked_to_sum_up(host.scripted)[0]
+        asked = summary_requests(host.scripted)[0]
         assert asked.tools is None
         assert asked.body["reasoning_effort"] == "none"
-        assert 13_000 < most_tokens(asked) < 13_107
+        assert 13_000 < token_limit(asked) < 13_107
 
 
 async def test_manual_compaction_takes_a_focus(tmp_path):
     async with host_on(tmp_path, talk_of(3), window=60_000, policy="pi") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await talk(host, 1, 3)
         assert "Folded" in (await run(host, "/compact the database schema")).text
-        assert "<focus>\nthe database schema\n</focus>" in words(
-            asked_to_sum_up(host.scripted)[0].messages[-1]
+        assert "<focus>\nthe database schema\n</focus>" in text_of(
+            summary_requests(host.scripted)[0].messages[-1]
         )
         assert host.heard.named("compacted")[0].receipt.reason == "manual"
 
@@ -220,21 +220,25 @@ async def test_a_compaction_in_the_middle_of_a_turn_waits_for_results_and_the_ru
         "u2": [step("a2 " + FILLER * 100, "echo kept-result"), "a2 done"],
     }
     settings(tmp_path, "[compaction]\nreserve = 13_000\nkeep = 2_500\n")
-    async with host_on(tmp_path, script(plays(moves), Task=TASK), window=20_000, policy="pi") as host:
-        sum_up_by_model(host)
+    async with host_on(
+        tmp_path, script(scripted_moves(moves), Task=TASK), window=20_000, policy="pi"
+    ) as host:
+        summarize_by_model(host)
         await host.prompt("u1")
         ended = await host.prompt("u2")
         assert (ended.how, ended.text) == ("done", "a2 done")
         kinds = [e.name for e in host.heard if e.name in ("call", "result", "compacted", "reply")]
         assert kinds == ["reply", "reply", "call", "result", "compacted", "reply"]
-        assert outline(asked_to_reply(host.scripted)[-1]) == ["summary", "u2", "a2", "kept-result"]
+        assert outline(reply_requests(host.scripted)[-1]) == ["summary", "u2", "a2", "kept-result"]
 
 
 async def test_never_is_a_turn_cut_between_a_call_and_its_result(tmp_path):
     moves = {f"u{n}": [step(f"a{n}", *[f"echo t{n}; seq 1 150"] * 3), f"a{n}"] for n in range(1, 25)}
     settings(tmp_path, "[compaction]\nreserve = 8_000\nkeep = 1_600\n")
-    async with host_on(tmp_path, script(plays(moves), Task=TASK), window=14_000, policy="pi") as host:
-        sum_up_by_model(host)
+    async with host_on(
+        tmp_path, script(scripted_moves(moves), Task=TASK), window=14_000, policy="pi"
+    ) as host:
+        summarize_by_model(host)
         await talk(host, 1, 24)
         entries = [entry async for entry in host.store.path(host.session.id)]
         folds = [entry for entry in entries if isinstance(entry, Compacted)]
@@ -249,7 +253,7 @@ async def test_never_is_a_turn_cut_between_a_call_and_its_result(tmp_path):
 
 async def folded(host):
     """u1 a1 u2 a2, a compaction that keeps u2 and a2, u3 a3 u4 a4: the session of both examples."""
-    sum_up_by_model(host)
+    summarize_by_model(host)
     await talk(host, 1, 2)
     await run(host, "/compact")
     await talk(host, 3, 4)
@@ -329,16 +333,16 @@ async def test_a_picture_that_was_read_by_its_path_is_known_by_it_after_a_compac
     (tmp_path / "work/shots").mkdir(parents=True)
     (tmp_path / "work/shots/error.png").write_bytes(png())
     at_work = {"window": 60_000, "policy": "pi", "dialect": "anthropic"}
-    async with host_on(tmp_path, script(plays(moves), Task=TASK), **at_work) as host:
-        sum_up_by_model(host)
+    async with host_on(tmp_path, script(scripted_moves(moves), Task=TASK), **at_work) as host:
+        summarize_by_model(host)
         await host.prompt("Look at shots/error.png.")
-        assert "'type': 'image'" in str(asked_to_reply(host.scripted)[-1].messages)
+        assert "'type': 'image'" in str(reply_requests(host.scripted)[-1].messages)
         await talk(host, 1, 2)
         await run(host, "/compact")
         await host.prompt("u2")
-        sent = asked_to_reply(host.scripted)[-1]
+        sent = reply_requests(host.scripted)[-1]
         assert "'type': 'image'" not in str(sent.messages)
-        assert "shots/error.png" in words(sent.messages[0])
+        assert "shots/error.png" in text_of(sent.messages[0])
 
 
 async def test_a_picture_attached_to_a_message_that_is_folded_is_gone_from_the_view_and_kept(tmp_path):
@@ -348,15 +352,17 @@ async def test_a_picture_attached_to_a_message_that_is_folded_is_gone_from_the_v
     (tmp_path / "work").mkdir()
     (tmp_path / "work/error.png").write_bytes(png())
     settings(tmp_path, "[compaction]\nkeep = 2_500\n")
-    async with host_on(tmp_path, script(plays(moves), Task=TASK), window=60_000, policy="pi") as host:
-        sum_up_by_model(host)
+    async with host_on(
+        tmp_path, script(scripted_moves(moves), Task=TASK), window=60_000, policy="pi"
+    ) as host:
+        summarize_by_model(host)
         await host.prompt(said)
-        assert "image_url" in str(asked_to_reply(host.scripted)[-1].messages)
+        assert "image_url" in str(reply_requests(host.scripted)[-1].messages)
         await talk(host, 1, 2)
         await run(host, "/compact")
         await host.prompt("u2")
-        assert "image_url" not in str(asked_to_reply(host.scripted)[-1].messages)
-        read = words(asked_to_sum_up(host.scripted)[0].messages[-1])
+        assert "image_url" not in str(reply_requests(host.scripted)[-1].messages)
+        read = text_of(summary_requests(host.scripted)[0].messages[-1])
         assert "error.png" in read
         assert "image" in read
         assert "image_url" in str(await host.session.history())
@@ -382,8 +388,8 @@ async def begun(folder):
 
 async def test_in_print_mode_the_answer_is_printed_and_the_compaction_told_on_the_side(tmp_path):
     options = await begun(tmp_path)
-    with served(CHATTY, window=20_000) as (_, name):
-        done = await asyncio.to_thread(foldline, tmp_path, "run", "-p", "u2", "--model", name, *options)
+    with serve_model(CHATTY, window=20_000) as (_, name):
+        done = await asyncio.to_thread(run_foldline, tmp_path, "run", "-p", "u2", "--model", name, *options)
     assert done.returncode == 0
     assert done.stdout.startswith("Reply to “u2”.")
     assert "folded, threshold:" in done.stderr
@@ -391,9 +397,9 @@ async def test_in_print_mode_the_answer_is_printed_and_the_compaction_told_on_th
 
 async def test_in_json_mode_a_compaction_is_an_event(tmp_path):
     options = await begun(tmp_path)
-    with served(CHATTY, window=20_000) as (_, name):
+    with serve_model(CHATTY, window=20_000) as (_, name):
         done = await asyncio.to_thread(
-            foldline, tmp_path, "run", "--json", "-p", "u2", "--model", name, *options
+            run_foldline, tmp_path, "run", "--json", "-p", "u2", "--model", name, *options
         )
     [found] = [one for one in map(json.loads, done.stdout.splitlines()) if one["type"] == "compaction"]
     assert TASK in found["summary"]
@@ -410,10 +416,10 @@ async def test_the_signal_that_stops_a_turn_stops_a_compaction_behind_a_reply(tm
 
     settings(tmp_path, EARLY)
     async with host_on(tmp_path, says, window=20_000, policy="pi") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await host.prompt("u1")
         await host.prompt("u2")
-        await until(lambda: asked_to_sum_up(host.scripted))
+        await until(lambda: summary_requests(host.scripted))
         assert host.interrupt()
         await host.session.settled()
         assert host.heard.named("compacted", "strike", "warning") == []
@@ -433,7 +439,7 @@ def test_over_rpc_compactions_are_sent_to_the_client_and_can_be_aborted(tmp_path
         return Answer(text=summary(asked, Task=TASK), wait=wait[0])
 
     settings(tmp_path, EARLY)
-    with served(says, window=20_000) as (_, name):
+    with serve_model(says, window=20_000) as (_, name):
         rpc = Rpc(tmp_path, "--model", name, "--window", "20000", "--policy", "pi")
         for number in range(1, 4):
             rpc.prompt(f"u{number}")
@@ -453,7 +459,7 @@ async def test_a_compaction_that_fails_says_so_and_leaves_the_decision_to_the_us
         return Refusal(401, "bad key") if headings(asked) else long_reply(2_000)(asked)
 
     async with host_on(tmp_path, says, window=60_000, policy="pi") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await talk(host, 1, 3)
         told = (await run(host, "/compact")).text
         # a summary there is, by code; the receipt says why the model wrote none, and the user may undo it

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from tests.agent.program import foldline, served
+from tests.agent.program import run_foldline, serve_model
 from tests.agent.stories.scripts import (
     FILLER,
-    asked_to_reply,
-    asked_to_sum_up,
     headings,
     long_reply,
+    reply_requests,
     script,
     settings,
-    sum_up_by_model,
-    words,
+    summarize_by_model,
+    summary_requests,
+    text_of,
 )
 from tests.agent.working import host_on
 
@@ -45,7 +45,7 @@ async def until_compacted(host, most=20):
 
 def sent(host):
     """The texts of the newest request of the conversation, but for the system prompt."""
-    return [words(message) for message in asked_to_reply(host.scripted)[-1].messages[1:]]
+    return [text_of(message) for message in reply_requests(host.scripted)[-1].messages[1:]]
 
 
 def receipts(host):
@@ -57,7 +57,7 @@ def receipts(host):
 
 async def test_claude_code_compacts_at_95_percent_of_the_window(tmp_path):
     async with host_on(tmp_path, TALKS, window=WINDOW, policy="claude-code") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await until_compacted(host)
         (receipt,) = receipts(host)
         used = [event.usage.total for event in host.heard.named("reply")]
@@ -68,11 +68,11 @@ async def test_claude_code_compacts_at_95_percent_of_the_window(tmp_path):
 async def test_claude_code_takes_a_focus_and_sums_up_only_that(tmp_path):
     focus = "only the TODOs"
     async with host_on(tmp_path, TALKS, window=WINDOW, policy="claude-code") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await talk(host, 1, 4)
         await run(host, f"/compact {focus}")
-        asked = asked_to_sum_up(host.scripted)
-        assert focus in words(asked[-1].messages[-1])
+        asked = summary_requests(host.scripted)
+        assert focus in text_of(asked[-1].messages[-1])
         await talk(host, 5, 5)
         assert "Build X." in sent(host)[0]
         assert not any(text.startswith("u2") for text in sent(host))
@@ -96,7 +96,7 @@ async def test_clear_begins_anew_and_compact_does_not(tmp_path):
 
 async def test_codex_keeps_the_users_messages_and_the_summary_behind_a_prefix(tmp_path):
     async with host_on(tmp_path, TALKS, window=WINDOW, policy="codex") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         count = await until_compacted(host)
         await talk(host, count + 1, count + 1)
         texts = sent(host)
@@ -108,7 +108,7 @@ async def test_codex_keeps_the_users_messages_and_the_summary_behind_a_prefix(tm
 
 async def test_codex_warns_with_every_compaction_that_accuracy_suffers(tmp_path):
     async with host_on(tmp_path, TALKS, window=WINDOW, policy="codex") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         for number in range(1, 4):
             await talk(host, number * 3, number * 3 + 2)
             await run(host, "/compact")
@@ -126,7 +126,7 @@ async def test_codex_asks_for_the_summary_again_after_a_failure(tmp_path):
         return TALKS(asked)
 
     async with host_on(tmp_path, says, window=WINDOW, policy="codex") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await talk(host, 1, 3)
         await run(host, "/compact")
         assert len(failed) == 1
@@ -135,11 +135,11 @@ async def test_codex_asks_for_the_summary_again_after_a_failure(tmp_path):
 
 async def test_codex_sends_the_history_to_the_summariser_with_a_prompt_of_its_own(tmp_path):
     async with host_on(tmp_path, TALKS, window=WINDOW, policy="codex") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await talk(host, 1, 3)
         await run(host, "/compact")
-        asked = asked_to_sum_up(host.scripted)[-1]
-        said = "\n".join(words(message) for message in asked.messages)
+        asked = summary_requests(host.scripted)[-1]
+        said = "\n".join(text_of(message) for message in asked.messages)
         assert all(f"u{number}" in said for number in range(1, 4))
         assert "checkpoint" in said
 
@@ -167,21 +167,23 @@ async def test_opencode_prunes_old_tool_output_outside_what_is_protected(tmp_pat
         pruned = host.heard.named("pruned")
         assert pruned
         assert not host.heard.named("compacted")
-        texts = [words(m) for m in asked_to_reply(host.scripted)[-1].messages if m["role"] == "tool"]
+        texts = [text_of(m) for m in reply_requests(host.scripted)[-1].messages if m["role"] == "tool"]
         assert len(texts[0]) < 500 < len(texts[-1])
 
 
 @pytest.mark.slow
 def test_opencode_is_switched_off_by_the_environment(tmp_path):
-    with served(TALKS, window=WINDOW) as (model, name):
+    with serve_model(TALKS, window=WINDOW) as (model, name):
         options = ("--model", name, "--window", str(WINDOW), "--policy", "opencode")
         for number in range(1, 5):
             go_on = ("--continue",) if number > 1 else ()
             text = f"u{number} {FILLER * 60}"
-            done = foldline(tmp_path, "run", "-p", text, *options, *go_on, FOLDLINE_DISABLE_AUTOCOMPACT="1")
+            done = run_foldline(
+                tmp_path, "run", "-p", text, *options, *go_on, FOLDLINE_DISABLE_AUTOCOMPACT="1"
+            )
             assert done.returncode == 0, done.stderr
             assert "folded" not in done.stderr
-        assert not asked_to_sum_up(model)
+        assert not summary_requests(model)
 
 
 async def test_opencode_goes_on_with_the_turn_behind_its_own_compaction(tmp_path):
@@ -191,7 +193,7 @@ async def test_opencode_goes_on_with_the_turn_behind_its_own_compaction(tmp_path
         return TALKS(asked) if headings(asked) else moves.pop(0)
 
     async with host_on(tmp_path, says, window=16_000, policy="opencode") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         ended = await host.prompt("Count, and count again.")
         assert ended.how == "done"
         assert host.heard.named("compacted")
@@ -221,13 +223,13 @@ async def test_amp_never_compacts_by_itself(tmp_path):
 
 async def test_amp_hands_off_what_serves_a_goal_to_a_new_session(tmp_path):
     async with host_on(tmp_path, TALKS, window=WINDOW, policy="amp") as host:
-        sum_up_by_model(host)
+        summarize_by_model(host)
         await host.prompt("Never push to main. Build X.")
         before = host.session.id
         outcome = await run(host, "/handoff write the release notes")
         assert host.session.id != before
-        asked = asked_to_sum_up(host.scripted)
-        assert "write the release notes" in str([words(message) for message in asked[-1].messages])
+        asked = summary_requests(host.scripted)
+        assert "write the release notes" in str([text_of(message) for message in asked[-1].messages])
         assert outcome.text
         await talk(host, 9, 9)
         assert "Never push to main." in sent(host)[0]

@@ -6,8 +6,8 @@ from tests.support.talk import (
     developer,
     entries,
     image,
-    long,
     reminder,
+    repeat,
     result,
     results,
     system,
@@ -152,7 +152,7 @@ def test_the_cut_moves_on_where_what_it_keeps_cannot_be_shortened_to_fit():
 
 
 def test_the_cut_moves_on_to_where_the_rule_allows_it():
-    big = counted(user("look"), image("see"), assistant("I see"), assistant("ok"), user(long("next", 20)))
+    big = counted(user("look"), image("see"), assistant("I see"), assistant("ok"), user(repeat("next", 20)))
     found = chosen(big, policy(cut_rule="user", keep=Keep(amount=Amount(tokens=900))), usable=700)
     assert (found.cut.index, found.cut.how) == (4, "by_rule")
 
@@ -165,13 +165,13 @@ def test_what_no_cut_can_leave_behind_stays_and_the_room_says_that_it_does_not_f
 
 
 def test_the_keep_is_shortened_to_the_budget_not_to_the_amount():
-    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 200)))
+    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", repeat("a line of the log\n", 200)))
     found = chosen(kept, usable=5_000)
     assert found.edits == {}
 
 
 def test_for_a_target_the_tail_is_shortened_to_its_amount_or_half():
-    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 300)))
+    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", repeat("a line of the log\n", 300)))
     live = chosen(kept, usable=3_000)
     aimed = chosen(kept, usable=3_000, target=True)
     assert live.edits == {}
@@ -231,7 +231,7 @@ def test_quotes_leave_room_for_a_summary_and_for_a_target_half_of_what_is_free()
 
 
 def test_what_must_stay_is_counted_as_short_as_it_may_be():
-    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 3_000)))
+    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", repeat("a line of the log\n", 3_000)))
     least = room(*kept, usable=2_000).least_kept
     assert kept[2].tokens + RESULT_FLOOR <= least <= kept[2].tokens + RESULT_FLOOR + 15
     pinned = room(*kept, usable=2_000, pinned=[kept[3].id]).least_kept
@@ -239,7 +239,7 @@ def test_what_must_stay_is_counted_as_short_as_it_may_be():
 
 
 def test_an_edit_that_makes_a_message_smaller_than_its_elision_counts():
-    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 3_000)))
+    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", repeat("a line of the log\n", 3_000)))
     blank = Edit(kept[3].id, 0, "blanked", result("a", "[cleared]"), saved=kept[3].tokens - 12)
     least = room(*kept, usable=2_000, edits={kept[3].id: (blank,)}).least_kept
     assert least == kept[2].tokens + 12
@@ -249,7 +249,7 @@ def test_an_edit_that_makes_a_message_smaller_than_its_elision_counts():
 
 
 def lead(tokens_wanted: int) -> list[Said]:
-    return counted(system(long("word", tokens_wanted)))
+    return counted(system(repeat("word", tokens_wanted)))
 
 
 def test_leading_messages_are_shortened_for_a_target_where_they_take_more_than_a_quarter():
@@ -275,20 +275,20 @@ def test_shortened_leading_messages_leave_their_room_to_the_rest():
 
 
 def test_what_waits_and_nobody_typed_leaves_half_of_what_is_kept_to_the_conversation():
-    talk = [m for i in range(20) for m in (user(f"go {i}"), assistant(long("so it is", 10)))]
-    kept = counted(*talk, calls("a"), tool("a", long("a line of the log\n", 900)))
+    talk = [m for i in range(20) for m in (user(f"go {i}"), assistant(repeat("so it is", 10)))]
+    kept = counted(*talk, calls("a"), tool("a", repeat("a line of the log\n", 900)))
     rules = policy(keep=Keep(amount=Amount(tokens=600)))
     found = chosen(kept, rules, usable=3_000, target=True)
     before = [entry for entry in found.kept if entry.message.text.startswith("so it is")]
     assert len(before) >= 3
     assert [edit.kind for edit in found.edits[kept[-1].id]] == ["elided"]
-    typed = counted(*talk, user(long("a line of what I want\n", 250)))
+    typed = counted(*talk, user(repeat("a line of what I want\n", 250)))
     assert chosen(typed, rules, usable=9_000, target=True).edits == {}
 
 
 def test_what_is_left_of_a_target_takes_a_batch_that_is_shortened_to_fit():
     kept = counted(
-        user("go"), calls("a"), tool("a", long("a line of the log\n", 900)), assistant("ok"), user("on")
+        user("go"), calls("a"), tool("a", repeat("a line of the log\n", 900)), assistant("ok"), user("on")
     )
     first = chosen(kept, policy(keep=Keep(amount=Amount(tokens=100))), usable=2_000, target=True)
     spare = SecondPass(summary=300, leading=0)

@@ -3,14 +3,14 @@
 import msgspec
 import pytest
 from tests.support.log import Log
-from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, problems, put, say
+from tests.support.logs import DIALECTS, add, add_entry, ask_for, compact_log, problems, view_of
 from tests.support.talk import (
     assistant,
     call,
     calls,
     image,
     log_of,
-    long,
+    repeat,
     result,
     signed,
     system,
@@ -36,8 +36,8 @@ def said(log: Log) -> list[Said]:
 
 def take_out(log: Log, number: int, part: int | None = None):
     """Take out the message of a number, and append the boundary."""
-    job = CompactionInput(fold_of(log), ask_for(), OFFLINE)
-    return put(log, exclude(job, said(log)[number].id, part))
+    job = CompactionInput(view_of(log), ask_for(), OFFLINE)
+    return add_entry(log, exclude(job, said(log)[number].id, part))
 
 
 def refused(log: Log, number: int, why: str, part: int | None = None) -> None:
@@ -47,7 +47,7 @@ def refused(log: Log, number: int, why: str, part: int | None = None) -> None:
 
 def shown(log: Log) -> str:
     """Return the text of the view, which every dialect must be able to send."""
-    items = fold_of(log).view()
+    items = view_of(log).view()
     assert all(problems(items, dialect) == [] for dialect in DIALECTS)
     return text_of(items)
 
@@ -64,20 +64,20 @@ def talk(*more: Message) -> Log:
 
 def test_a_message_leaves_the_view_and_an_undo_brings_it_back():
     log = talk(user("and now?"))
-    before = fold_of(log)
+    before = view_of(log)
     made = take_out(log, 2)
     assert "zebra" not in shown(log)
     assert "so it is" in shown(log)
-    after = fold_of(log)
+    after = view_of(log)
     assert made.receipt.reason == "manual"
     assert (made.receipt.tokens_before, made.receipt.tokens_after) == (before.tokens, after.tokens)
     assert before.tokens - after.tokens == said(log)[2].tokens
     assert made.receipt.notes == (
         f"taken out of the context by the user: text of entry {said(log)[2].id} (user)",
     )
-    put(log, Lifted("", None, made.id, lifted=True))
-    assert fold_of(log).view() == before.view()
-    put(log, Lifted("", None, made.id, lifted=False))
+    add_entry(log, Lifted("", None, made.id, lifted=True))
+    assert view_of(log).view() == before.view()
+    add_entry(log, Lifted("", None, made.id, lifted=False))
     assert "zebra" not in shown(log)
 
 
@@ -103,7 +103,7 @@ def test_a_call_takes_its_result_along_and_a_result_alone_leaves_a_note():
 def test_no_fact_is_taken_from_the_note_in_a_results_place():
     log = log_of(user("read"), calls("a"), tool("a", "alpha", is_error=True), assistant("done"))
     take_out(log, 2)
-    found = collect(fold_of(log).kept)
+    found = collect(view_of(log).kept)
     assert found.names == ()
     assert all(said(log)[2].id not in item.text + item.more for item in found.items)
 
@@ -113,7 +113,7 @@ def test_an_image_goes_and_the_words_beside_it_stay():
     parts = said(log)[0].message.parts
     place = next(at for at, part in enumerate(parts) if isinstance(part, Media))
     take_out(log, 0, place)
-    kept = fold_of(log).view()[0]
+    kept = view_of(log).view()[0]
     assert "what is this?" in shown(log)
     assert [edit.part for edit in kept.edits] == [place]
 
@@ -130,7 +130,7 @@ def test_signed_thinking_behind_it_is_stripped_and_an_open_loop_refuses():
     log = log_of(user("the zebra"), assistant("yes"), user("go"), signed("look", call("a")), tool("a"))
     refused(log, 0, "unfinished tool loop has signed")
     take_out(log, 4)
-    say(log, assistant("done"))
+    add(log, assistant("done"))
     made = take_out(log, 0)
     assert [edit.kind for edit in made.edits] == ["excluded", "stripped"]
     assert "zebra" not in shown(log)
@@ -152,12 +152,12 @@ def test_what_has_to_stay_is_refused_with_the_reason():
     refused(log, 0, "applies to the whole session")
     refused(log, 3, "nothing would be left for the model to answer")
     refused(log, 1, "has no part 3", part=3)
-    put(log, Pinned("", None, said(log)[1].id, on=True, text="go"))
+    add_entry(log, Pinned("", None, said(log)[1].id, on=True, text="go"))
     refused(log, 1, "is pinned")
-    put(log, Pinned("", None, said(log)[1].id, on=False))
+    add_entry(log, Pinned("", None, said(log)[1].id, on=False))
     take_out(log, 1)
     refused(log, 1, "already taken out of the context")
-    put(log, Pinned("", None, said(log)[1].id, on=True, text="go"))
+    add_entry(log, Pinned("", None, said(log)[1].id, on=True, text="go"))
     assert "go" not in shown(log), "a pin of it that came another way does not count meanwhile"
     refused(log_of(user(" "), assistant("yes")), 0, "is empty")
     open_call = log_of(user("go"), calls("a", "b"), tool("a"))
@@ -166,7 +166,7 @@ def test_what_has_to_stay_is_refused_with_the_reason():
 
 def test_what_was_folded_is_refused():
     log = log_of(
-        *[m for n in range(12) for m in (user(f"{n} " + long("why")), assistant(f"{n} " + long("so")))]
+        *[m for n in range(12) for m in (user(f"{n} " + repeat("why")), assistant(f"{n} " + repeat("so")))]
     )
     assert isinstance(compact_log(log, ask_for(context=3_000)), Compacted)
     refused(log, 0, "undo the fold")
@@ -181,8 +181,8 @@ def test_no_fold_tells_of_it_nor_keeps_its_rules(policy):
         assistant("the zebra is safe"),
     )
     for n in range(10):
-        say(log, user(f"{n} " + long("why")))
-        say(log, assistant(f"{n} " + long("so")))
+        add(log, user(f"{n} " + repeat("why")))
+        add(log, assistant(f"{n} " + repeat("so")))
     for number in (0, 1, 3):
         take_out(log, number)
     for _ in range(2):
@@ -191,25 +191,25 @@ def test_no_fold_tells_of_it_nor_keeps_its_rules(policy):
         assert "zebra" not in made.checkpoint.text + str(made.ledger)
         assert set(excluded(log.path())) == {said(log)[number].id for number in (0, 1, 2, 3)}
         for n in range(4):
-            say(log, user(f"{n} " + long("and")))
-            say(log, assistant(f"{n} " + long("then")))
+            add(log, user(f"{n} " + repeat("and")))
+            add(log, assistant(f"{n} " + repeat("then")))
     assert "zebra" not in shown(log)
 
 
 def test_what_is_out_of_the_kept_messages_stays_out_behind_a_fold():
     log = log_of(
-        *[m for n in range(12) for m in (user(f"{n} " + long("why")), assistant(f"{n} " + long("so")))]
+        *[m for n in range(12) for m in (user(f"{n} " + repeat("why")), assistant(f"{n} " + repeat("so")))]
     )
-    say(log, calls("z", text="let me see"))
-    say(log, tool("z", "zebra"))
-    say(log, assistant("the zebra is striped"))
-    say(log, user("and now?"))
+    add(log, calls("z", text="let me see"))
+    add(log, tool("z", "zebra"))
+    add(log, assistant("the zebra is striped"))
+    add(log, user("and now?"))
     result_, answer, last = (entry.id for entry in said(log)[-3:])
     take_out(log, -3)
     take_out(log, -2)
     made = compact_log(log, ask_for(context=3_000))
     assert isinstance(made, Compacted)
-    assert [entry.id for entry in fold_of(log).kept][-2:] == [result_, last]
+    assert [entry.id for entry in view_of(log).kept][-2:] == [result_, last]
     assert {edit.entry for edit in made.edits} >= {result_, answer}
     assert "zebra" not in shown(log)
 
@@ -217,40 +217,40 @@ def test_what_is_out_of_the_kept_messages_stays_out_behind_a_fold():
 def test_the_checkpoint_tells_of_it_no_more_where_it_was_made_before():
     """A checkpoint tells the rules and the newest request of messages that are kept behind it, too."""
     log = log_of(
-        *[m for n in range(12) for m in (user(f"{n} " + long("why")), assistant(f"{n} " + long("so")))]
+        *[m for n in range(12) for m in (user(f"{n} " + repeat("why")), assistant(f"{n} " + repeat("so")))]
     )
-    rule = say(log, user("Never touch the zebra table. Then go on."))
-    say(log, assistant("I will not."))
+    rule = add(log, user("Never touch the zebra table. Then go on."))
+    add(log, assistant("I will not."))
     assert isinstance(compact_log(log, ask_for(context=3_000)), Compacted)
-    state = fold_of(log)
+    state = view_of(log)
     assert rule.id in {entry.id for entry in state.kept}
     assert state.boundary is not None
     assert "zebra" in state.boundary.checkpoint.text
     made = take_out(log, len(said(log)) - 2)
-    state = fold_of(log)
+    state = view_of(log)
     assert state.boundary is not None
     assert "zebra" not in shown(log)
     assert msgspec.convert(state.boundary.ledger, Ledger).constraints == ()
-    say(log, user(long("more", 900)))
-    say(log, assistant("yes"))
+    add(log, user(repeat("more", 900)))
+    add(log, assistant("yes"))
     later = compact_log(log, ask_for(context=3_000))
     assert isinstance(later, Compacted)
     assert "zebra" not in later.checkpoint.text + str(later.ledger)
-    put(log, Lifted("", None, later.id, lifted=True))
-    put(log, Lifted("", None, made.id, lifted=True))
-    assert "zebra" in fold_of(log).boundary.checkpoint.text  # pyright: ignore
+    add_entry(log, Lifted("", None, later.id, lifted=True))
+    add_entry(log, Lifted("", None, made.id, lifted=True))
+    assert "zebra" in view_of(log).boundary.checkpoint.text  # pyright: ignore
 
 
 def test_marked_words_go_with_their_message():
     log = talk(user("<keep>the zebra code is 7</keep>"), assistant("noted"), user("and now?"))
-    assert [mark.text for mark in fold_of(log).marks.values()] == ["the zebra code is 7"]
+    assert [mark.text for mark in view_of(log).marks.values()] == ["the zebra code is 7"]
     take_out(log, 4)
-    assert not fold_of(log).marks
+    assert not view_of(log).marks
 
 
 def test_something_new_is_still_to_be_folded_behind_it():
     log = log_of(
-        *[m for n in range(12) for m in (user(f"{n} " + long("why")), assistant(f"{n} " + long("so")))]
+        *[m for n in range(12) for m in (user(f"{n} " + repeat("why")), assistant(f"{n} " + repeat("so")))]
     )
     take_out(log, 3)
     assert isinstance(compact_log(log, ask_for(context=3_000)), Compacted)
@@ -287,9 +287,9 @@ def test_a_rule_that_was_said_before_as_well_stays_when_its_newest_message_goes(
     assert isinstance(made, Compacted)
     assert restated >= [one.id for one in said(log)].index(made.first_kept)
     take_out(log, restated)
-    page = text_of(fold_of(log).view()[:1])
+    page = text_of(view_of(log).view()[:1])
     assert ("- Never push to main.\n" in page) == stays
     cited = {
-        fact.text: fact.entry for fact in msgspec.convert(fold_of(log).boundary.ledger, Ledger).constraints
+        fact.text: fact.entry for fact in msgspec.convert(view_of(log).boundary.ledger, Ledger).constraints
     }
     assert cited.get("Never push to main.") == (said(log)[0].id if stays else None)

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from tests.support.logs import ask_for, compact_log, fold_of, put
+from tests.support.logs import add_entry, ask_for, compact_log, view_of
 from tests.support.talk import assistant, call, log_of, system, tool, user
 
 from foldline.core.compact.fold_request import (
@@ -30,14 +30,14 @@ def talked(**reply):
 
 
 def size(log, name, overhead=0, ratio=1.0):
-    return Sizer(preset(name), OFFLINE).size(fold_of(log), overhead, ratio)
+    return Sizer(preset(name), OFFLINE).size(view_of(log), overhead, ratio)
 
 
 def pruned(log):
     """The log with its result blanked."""
-    result = next(entry for entry in fold_of(log).kept if entry.message.results)
+    result = next(entry for entry in view_of(log).kept if entry.message.results)
     blank = Edit(result.id, 0, "blanked", ToolResult("c1", (Text("gone"),)), result.tokens - 5)
-    put(log, Pruned("", None, Receipt("threshold"), (blank,)))
+    add_entry(log, Pruned("", None, Receipt("threshold"), (blank,)))
     return log
 
 
@@ -72,15 +72,15 @@ def test_each_preset_looks_at_the_usage_as_its_original_does():
 
 def test_a_growing_view_is_estimated_as_a_whole_one():
     log, sizer = talked(), Sizer(preset("klaude"), OFFLINE)
-    fold = fold_of(log)
+    fold = view_of(log)
     sizer.size(fold, 0, 1.0)
     more = log_of(*(entry.message for entry in fold.kept), user("And then?"))
-    fold.push(fold_of(more).kept[-1])
+    fold.push(view_of(more).kept[-1])
     assert sizer.size(fold, 0, 1.0) == size(more, "klaude")
 
 
 def test_the_facts_have_the_figures_of_the_view():
-    fold = fold_of(pruned(talked()))
+    fold = view_of(pruned(talked()))
     ask = fold_request(fold, preset("foldline"), WINDOW, "threshold", overhead=APART, now="")
     facts = trigger_facts(fold, ask, Sizer(preset("foldline"), OFFLINE), OFFLINE, ratio=1.0, now=0.0)
     assert (facts.size, facts.tokens) == (fold.tokens + 500, fold.tokens)
@@ -98,7 +98,7 @@ CHINESE = "构建脚本在第三步失败，因为缓存目录不可写，需要
 @pytest.mark.parametrize("name", ["klaude", "gencode", "codex", "opencode"])
 def test_what_an_estimator_undercounts_is_seen_and_named(name, text):
     log = log_of(user("Decode it."), assistant("", call("c1")), tool("c1", text))
-    fold, sizer = fold_of(log), Sizer(preset(name), OFFLINE)
+    fold, sizer = view_of(log), Sizer(preset(name), OFFLINE)
     seen, context = sizer.size(fold, 0, 1.0), fold.tokens
     assert seen < context
     for limit, told in ((context - 1, True), (context, False)):
@@ -121,7 +121,7 @@ def test_what_an_estimator_undercounts_is_seen_and_named(name, text):
 
 
 def test_where_the_model_counts_more_a_compaction_works_with_less_of_the_window():
-    fold, policy = fold_of(talked()), preset("foldline")
+    fold, policy = view_of(talked()), preset("foldline")
 
     def window(reason, **more):
         return fold_request(fold, policy, WINDOW, reason, overhead=APART, now="", **more).window
@@ -134,7 +134,7 @@ def test_where_the_model_counts_more_a_compaction_works_with_less_of_the_window(
 
 
 def test_compactions_are_numbered_from_one():
-    fold = fold_of(talked())
+    fold = view_of(talked())
     assert number_of(fold) == 1
     assert (
         fold_request(
@@ -150,7 +150,7 @@ RULES = "Every table has an owner, and nobody else writes to it. " * 100  # some
 @pytest.mark.parametrize("name", ["coop", "klaude", "gencode", "codex", "opencode", "pi", "moldable"])
 def test_leading_messages_count_where_no_usage_is_known(name):
     bare = size(talked(), name)
-    assert size(log_of(system(RULES), *(e.message for e in fold_of(talked()).kept)), name) - bare >= 1_400
+    assert size(log_of(system(RULES), *(e.message for e in view_of(talked()).kept)), name) - bare >= 1_400
 
 
 def test_messages_that_a_fold_quotes_count_where_no_usage_is_known():
@@ -159,11 +159,11 @@ def test_messages_that_a_fold_quotes_count_where_no_usage_is_known():
     )
     made = compact_log(log, ask_for("codex", context=16_000))
     assert isinstance(made, Compacted)
-    fold = fold_of(log)
+    fold = view_of(log)
     assert len(fold.quoted) > 2
     assert size(log, "codex") > 0.9 * fold.tokens
 
 
 def test_what_a_view_leaves_out_does_not_count():
     late = log_of(user("Read it."), assistant("No."), tool("c1", OUTPUT), user("Go on."))
-    assert size(late, "klaude") < fold_of(late).added_tokens + 20
+    assert size(late, "klaude") < view_of(late).added_tokens + 20

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 from tests.support.log import Log
-from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, problems, say
-from tests.support.talk import assistant, call, calls, entries, log_of, long, system, tool, user
+from tests.support.logs import DIALECTS, add, ask_for, compact_log, problems, view_of
+from tests.support.talk import assistant, call, calls, entries, log_of, repeat, system, tool, user
 
 from foldline.core.checkpoint.checkpoint import recognise
 from foldline.core.checkpoint.request import FAILED, SummaryReply
@@ -29,15 +29,15 @@ AMP = preset("amp")
 
 def worked() -> Log:
     log = log_of(system("You mend code."), user(f"Mend the login page. {RULE}"))
-    say(log, calls("c1", text="I will read it."))
-    say(log, tool("c1", "def login(user): return user.name\n" * 40))
-    say(log, assistant(long("The page calls login in src/login.py", 30)))
-    say(log, user("Now write the tests for src/login.py."))
+    add(log, calls("c1", text="I will read it."))
+    add(log, tool("c1", "def login(user): return user.name\n" * 40))
+    add(log, assistant(repeat("The page calls login in src/login.py", 30)))
+    add(log, user("Now write the tests for src/login.py."))
     return log
 
 
 def hand_over(log: Log, ask, *replies, text: str | None = None):
-    fold = fold_of(log)
+    fold = view_of(log)
     start = start_of(fold, LINK)
     steps = handoff(CompactionInput(fold, ask, OFFLINE), start, text=text)
     asked, answers = [], list(replies)
@@ -97,7 +97,7 @@ def _pinned(log: Log, target: str, text: str):
 def test_an_earlier_checkpoint_goes_over_with_what_the_view_holds():
     log = worked()
     assert isinstance(compact_log(log, ask_for("claude-code")), Compacted)
-    say(log, assistant(long("Here are the tests in tests/test_login.py", 10)))
+    add(log, assistant(repeat("Here are the tests in tests/test_login.py", 10)))
 
     outcome, asked, _ = hand_over(log, goal())
 
@@ -154,7 +154,7 @@ def test_a_hand_off_that_never_fits_names_the_smallest_view_that_was_tried():
 
 def test_a_preview_edited_by_hand_names_the_rules_that_went_out_with_the_edit():
     log = worked()
-    state = fold_of(log)
+    state = view_of(log)
     made = compact_log(log, ask_for(AMP, context=8_000, goal="Go on"))
     assert isinstance(made, Compacted)
     edited = with_summary(drafted(state, made), "## Goal\nWrite the tests.")
@@ -172,8 +172,8 @@ def test_a_later_compaction_of_the_new_session_updates_the_checkpoint():
     outcome, _, start = hand_over(worked(), goal())
     log = Log(opening(start, outcome))
     for n in range(6):
-        say(log, user(long(f"Write test {n}", 60)))
-        say(log, assistant(long(f"Wrote test {n} in tests/test_login.py", 60)))
+        add(log, user(repeat(f"Write test {n}", 60)))
+        add(log, assistant(repeat(f"Wrote test {n} in tests/test_login.py", 60)))
 
     again = compact_log(log, ask_for("foldline"))
 
@@ -198,14 +198,14 @@ def test_the_receipt_counts_every_summary_that_was_asked_for():
 def test_instructions_and_earlier_summaries_go_over_wherever_they_stand():
     block = "<user_instructions>\nOil the wheel.\n</user_instructions>"
     log = log_of(system("You mend code."), user(f"{block}\nMend the login page."), assistant("Mended."))
-    say(log, system("# Prices\nAn hour costs 90 euro."))
-    say(
+    add(log, system("# Prices\nAn hour costs 90 euro."))
+    add(
         log,
         user(
             "You are in the middle of a conversation that has been summarized.\n\nThe logout page was mended."
         ),
     )
-    say(log, assistant("Go on."))
+    add(log, assistant("Go on."))
     boundary, _, start = hand_over(log, goal())
     assert [entry.message.text for entry in start.leading] == [
         "You mend code.",

@@ -5,8 +5,8 @@ import re
 
 import msgspec
 import pytest
-from tests.support.logs import ask_for, fold_of, put, say
-from tests.support.talk import assistant, call, calls, log_of, long, result, signed, system, tool, user
+from tests.support.logs import add, add_entry, ask_for, view_of
+from tests.support.talk import assistant, call, calls, log_of, repeat, result, signed, system, tool, user
 
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
@@ -27,19 +27,19 @@ APART = Floor(system=300, tools=40)
 def talked(turns: int = 8):
     log = log_of(user("Never touch migrations/ without asking me. Mend the login page."))
     for n in range(turns):
-        say(log, assistant(long(f"I looked at part {n}", 40)))
-        say(log, user(long(f"Go on with part {n}", 40)))
+        add(log, assistant(repeat(f"I looked at part {n}", 40)))
+        add(log, user(repeat(f"Go on with part {n}", 40)))
     return log
 
 
 def draft_on(log, ask):
-    outcome = run_sync(execute(plan(CompactionInput(fold_of(log), ask, OFFLINE)), OfflineSummarizer()))
+    outcome = run_sync(execute(plan(CompactionInput(view_of(log), ask, OFFLINE)), OfflineSummarizer()))
     assert not isinstance(outcome, Nothing), outcome
-    return drafted(fold_of(log), outcome)
+    return drafted(view_of(log), outcome)
 
 
 def moved(log, draft, ask) -> Rebased:
-    found = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
+    found = rebased(CompactionInput(view_of(log), ask, OFFLINE), draft)
     assert isinstance(found, Rebased), found
     return found
 
@@ -53,8 +53,8 @@ def test_with_nothing_said_since_it_is_the_planned_one():
 def test_the_receipt_counts_what_came_since_on_both_sides():
     log, ask = talked(), ask_for(reason="threshold", context=1_700, overhead=APART)
     draft = draft_on(log, ask)
-    more = [say(log, assistant("Done with it.")), say(log, user("And the logout page?"))]
-    put(log, Noted("", None, "title", {"title": "login"}))
+    more = [add(log, assistant("Done with it.")), add(log, user("And the logout page?"))]
+    add_entry(log, Noted("", None, "title", {"title": "login"}))
     receipt, old = moved(log, draft, ask).boundary.receipt, draft.boundary.receipt
     added = sum(entry.tokens for entry in more)
     assert receipt.tokens_before == old.tokens_before + added
@@ -68,8 +68,8 @@ def test_the_receipt_counts_what_came_since_on_both_sides():
 def test_thinking_signed_meanwhile_is_taken_out_where_its_prefix_changes():
     log, ask = talked(), ask_for(reason="threshold", context=1_700)
     draft = draft_on(log, ask)
-    thought = say(log, signed("I have thought about it."))
-    say(log, user("Go on."))
+    thought = add(log, signed("I have thought about it."))
+    add(log, user("Go on."))
     edits = moved(log, draft, ask).boundary.edits
     assert [(edit.kind, edit.part) for edit in edits if edit.entry == thought.id] == [("stripped", 0)]
 
@@ -77,25 +77,25 @@ def test_thinking_signed_meanwhile_is_taken_out_where_its_prefix_changes():
 def test_inside_a_signed_tool_loop_it_waits_and_then_is_committed():
     log, ask = talked(), ask_for(reason="threshold", context=6_000)
     draft = draft_on(log, msgspec.structs.replace(ask, reason="manual"))
-    say(log, signed("Looking.", call("c1")))
-    say(log, tool("c1"))
-    found = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
+    add(log, signed("Looking.", call("c1")))
+    add(log, tool("c1"))
+    found = rebased(CompactionInput(view_of(log), ask, OFFLINE), draft)
     assert isinstance(found, Nothing)
     assert found.why == "signed_thinking"
-    say(log, assistant("Seen."))
-    say(log, user("Good."))
+    add(log, assistant("Seen."))
+    add(log, user("Good."))
     assert isinstance(
-        rebased(CompactionInput(fold_of(log), msgspec.structs.replace(ask, reason="manual"), OFFLINE), draft),
+        rebased(CompactionInput(view_of(log), msgspec.structs.replace(ask, reason="manual"), OFFLINE), draft),
         Rebased,
     )
 
 
 def test_a_checkpoint_that_kept_nothing_keeps_what_was_said_since():
     log, ask = talked(), ask_for("claude-code", context=1_700)
-    say(log, assistant("All of it is done."))
+    add(log, assistant("All of it is done."))
     draft = draft_on(log, ask)
     assert draft.boundary.first_kept is None
-    new = say(log, user("What is next?"))
+    new = add(log, user("What is next?"))
     found = moved(log, draft, ask)
     assert found.boundary.first_kept == found.boundary.receipt.first_kept == new.id
 
@@ -104,31 +104,31 @@ def test_a_checkpoint_that_kept_nothing_keeps_what_was_said_since():
 def test_void_is_what_was_made_for_another_path(act):
     log, ask = talked(), ask_for(reason="threshold", context=1_700)
     draft = draft_on(log, ask)
-    assert holds(draft, fold_of(log))
+    assert holds(draft, view_of(log))
     if act == "boundary":
-        put(log, draft.boundary)
+        add_entry(log, draft.boundary)
     elif act == "lifted":
-        put(log, Lifted("", None, "x", lifted=True))
+        add_entry(log, Lifted("", None, "x", lifted=True))
     elif act == "pruned":
-        put(log, Pruned("", None, Receipt("manual")))
+        add_entry(log, Pruned("", None, Receipt("manual")))
     else:
         log.move(log.path()[2].id)
-    assert not holds(draft, fold_of(log))
-    assert rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft) is VOID
+    assert not holds(draft, view_of(log))
+    assert rebased(CompactionInput(view_of(log), ask, OFFLINE), draft) is VOID
 
 
 def read(times: int = 12):
     """A session of which a prune is enough."""
     log = log_of(user("Read all of it."))
     for n in range(times):
-        say(log, calls(f"c{n}"))
-        say(log, tool(f"c{n}", f"line {n}\n" * 120))
-    say(log, assistant("All read."))
+        add(log, calls(f"c{n}"))
+        add(log, tool(f"c{n}", f"line {n}\n" * 120))
+    add(log, assistant("All read."))
     return log
 
 
 def refused(log, draft, ask) -> Nothing:
-    found = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
+    found = rebased(CompactionInput(view_of(log), ask, OFFLINE), draft)
     assert isinstance(found, Nothing), found
     return found
 
@@ -136,17 +136,17 @@ def refused(log, draft, ask) -> Nothing:
 def test_the_fold_with_a_boundary_holds_what_its_view_needs_and_no_more():
     log = log_of(system("Be brief."), user("Mend the login page."))
     for n in range(8):
-        say(log, assistant(long(f"I looked at part {n}", 40)))
-        say(log, user(long(f"Go on with part {n}", 40)))
+        add(log, assistant(repeat(f"I looked at part {n}", 40)))
+        add(log, user(repeat(f"Go on with part {n}", 40)))
     ask = ask_for("codex", context=3_000)
     draft = draft_on(log, ask)
     boundary = draft.boundary
     assert isinstance(boundary, Compacted)
     assert boundary.leading
     assert boundary.quoted, "codex quotes what the user said"
-    before, after = fold_of(log), fold_of(log).with_boundary(boundary)
-    put(log, boundary)
-    whole = fold_of(log)
+    before, after = view_of(log), view_of(log).with_boundary(boundary)
+    add_entry(log, boundary)
+    whole = view_of(log)
     assert [item.tokens for item in after.view() if hasattr(item, "kind")] == [
         item.tokens for item in whole.view() if hasattr(item, "kind")
     ]
@@ -161,8 +161,8 @@ def test_the_fold_with_a_boundary_holds_what_its_view_needs_and_no_more():
 def test_why_it_is_not_committed_is_told():
     log, ask = talked(), ask_for(reason="threshold", context=6_000)
     draft = draft_on(log, msgspec.structs.replace(ask, reason="manual"))
-    say(log, signed("Looking.", call("c1")))
-    say(log, tool("c1"))
+    add(log, signed("Looking.", call("c1")))
+    add(log, tool("c1"))
     found = refused(log, draft, ask)
     assert found.detail.startswith("inside a tool loop with signed thinking")
 
@@ -170,13 +170,13 @@ def test_why_it_is_not_committed_is_told():
         talked(), draft_on(talked(), ask_for(context=1_700)), ask_for(reason="threshold", context=60_000)
     )
     gained = int(re.search(r"[\d,]+", wide.detail)[0].replace(",", ""))
-    assert 0 < gained < fold_of(talked()).tokens
+    assert 0 < gained < view_of(talked()).tokens
 
     log = talked()
     draft = draft_on(log, ask_for(reason="overflow", context=1_700))
     for n in range(12):
-        say(log, assistant(long(f"part {n}", 80)))
-        say(log, user(long(f"part {n}", 80)))
+        add(log, assistant(repeat(f"part {n}", 80)))
+        add(log, user(repeat(f"part {n}", 80)))
     found = refused(log, draft, ask_for(reason="overflow", context=1_700))
     assert re.fullmatch(r"[\d,]+ tokens would remain", found.detail)
 
@@ -197,15 +197,15 @@ def test_what_was_planned_is_committed_as_it_is_while_nothing_came_between():
     draft = draft_on(log, ask)
     least = msgspec.structs.replace(ask.policy, min_gain=Amount(tokens=1))
     small = ask_for(least, reason="threshold", context=draft.boundary.receipt.tokens_after // 2)
-    assert isinstance(rebased(CompactionInput(fold_of(log), small, OFFLINE), draft), Rebased)
-    say(log, assistant("Done."))
+    assert isinstance(rebased(CompactionInput(view_of(log), small, OFFLINE), draft), Rebased)
+    add(log, assistant("Done."))
     assert refused(log, draft, small).why == "too_large"
 
 
 def test_a_draft_leaves_as_much_of_the_hard_trigger_free_as_any_automatic_fold():
     log, ask = talked(), ask_for(reason="threshold", context=1_700)
     draft = draft_on(log, ask)
-    say(log, assistant("Done."))
+    add(log, assistant("Done."))
     left = moved(log, draft, ask).boundary.receipt.tokens_after
     rules = msgspec.structs.replace(
         ask.policy,
@@ -223,7 +223,7 @@ def test_a_prune_has_to_end_below_the_trigger(limit):
     log, ask = read(), ask_for(reason="threshold", context=4_000)
     draft = draft_on(log, ask)
     assert isinstance(draft.boundary, Pruned)
-    say(log, user("Thank you."))
+    add(log, user("Thank you."))
     left = moved(log, draft, ask).boundary.receipt.tokens_after
 
     def at(tokens):
@@ -240,8 +240,8 @@ def test_a_prune_is_void_where_what_it_edits_is_gone_and_takes_new_thinking_out(
     log, ask = read(), ask_for(reason="threshold", context=4_000)
     start = log.path()[0].id
     draft = draft_on(log, ask)
-    thought = say(log, signed("I have thought about it."))
-    say(log, user("Go on."))
+    thought = add(log, signed("I have thought about it."))
+    add(log, user("Go on."))
     found = moved(log, draft, ask)
     edits = found.boundary.edits
     assert edits[: len(draft.boundary.edits)] == draft.boundary.edits
@@ -249,45 +249,45 @@ def test_a_prune_is_void_where_what_it_edits_is_gone_and_takes_new_thinking_out(
     assert [(edit.entry, edit.kind) for edit in new] == [(thought.id, "stripped")]
     assert new[0].saved > 0
     assert found.after.tokens == found.boundary.receipt.tokens_after
-    put(log, found.boundary)
+    add_entry(log, found.boundary)
     last = next(
         entry
         for entry in reversed(log.path())
         if getattr(entry, "message", None) == tool("c11", "line 11\n" * 120)
     )
     short = Edit(last.id, 0, "pruned", result("c11", "(gone)"), 300)
-    again = drafted(fold_of(log), Pruned("", None, Receipt("manual"), edits=(short,)))
-    say(log, user("And on."))
+    again = drafted(view_of(log), Pruned("", None, Receipt("manual"), edits=(short,)))
+    add(log, user("And on."))
     by_hand = msgspec.structs.replace(ask, reason="manual")
     assert moved(log, again, by_hand).boundary.edits == (short,), "it is out already"
     log.move(start)
-    assert not holds(draft, fold_of(log))
+    assert not holds(draft, view_of(log))
 
 
 def test_thinking_before_what_a_prune_edits_stays():
     log = log_of(user("Read all of it."))
-    thought = say(log, signed("I begin."))
-    say(log, user("Go on."))
+    thought = add(log, signed("I begin."))
+    add(log, user("Go on."))
     for n in range(12):
-        say(log, calls(f"c{n}"))
-        say(log, tool(f"c{n}", f"line {n}\n" * 120))
-    say(log, assistant("All read."))
+        add(log, calls(f"c{n}"))
+        add(log, tool(f"c{n}", f"line {n}\n" * 120))
+    add(log, assistant("All read."))
     draft = draft_on(log, ask_for(reason="threshold", context=4_000))
     assert isinstance(draft.boundary, Pruned)
-    say(log, user("Thank you."))
+    add(log, user("Thank you."))
     edits = moved(log, draft, ask_for(reason="threshold", context=4_000)).boundary.edits
     assert thought.id not in {edit.entry for edit in edits}
 
 
 def test_a_cut_that_a_late_answer_made_illegal_is_void():
     log, ask = talked(), ask_for("claude-code", context=1_700)
-    say(log, assistant("All of it is done."))
+    add(log, assistant("All of it is done."))
     draft = draft_on(log, ask)
     assert draft.boundary.first_kept is None
-    asked = say(log, calls("c1"))
-    say(log, tool("c1"))
-    assert not holds(msgspec.structs.replace(draft, newest=asked.id), fold_of(log))
-    assert holds(draft, fold_of(log))
+    asked = add(log, calls("c1"))
+    add(log, tool("c1"))
+    assert not holds(msgspec.structs.replace(draft, newest=asked.id), view_of(log))
+    assert holds(draft, view_of(log))
 
 
 def test_the_state_of_the_program_is_that_of_now_and_bounded():
@@ -305,7 +305,7 @@ def test_a_pinned_message_that_the_view_quotes_is_not_quoted_again():
     ask = ask_for("codex", context=3_000)
     draft = draft_on(log, ask)
     quoted = next(entry for entry in log.path() if entry.id in draft.boundary.quoted)
-    put(log, Pinned("", None, quoted.id, on=True, text=quoted.message.text))
+    add_entry(log, Pinned("", None, quoted.id, on=True, text=quoted.message.text))
     point = moved(log, draft, ask).boundary.checkpoint
     assert quoted.message.text not in point.text
 
@@ -316,7 +316,7 @@ def test_the_receipt_says_when_it_was_committed_and_what_the_draft_knew():
     old = draft.boundary.receipt
     noted = msgspec.structs.replace(old, notes=("written in two parts", "pays after 3 requests"))
     draft = msgspec.structs.replace(draft, boundary=msgspec.structs.replace(draft.boundary, receipt=noted))
-    say(log, assistant("Done."))
+    add(log, assistant("Done."))
     later = msgspec.structs.replace(ask, now="2026-11-22T00:00:00Z")
     found = moved(log, draft, later)
     receipt = found.boundary.receipt
@@ -329,12 +329,12 @@ def test_the_receipt_says_when_it_was_committed_and_what_the_draft_knew():
 @pytest.mark.parametrize("policy", ["foldline", "claude-code"])
 def test_a_fold_that_was_made_with_a_nameless_boundary_takes_its_name(policy):
     log, ask = talked(), ask_for(policy, context=1_700)
-    say(log, assistant("All of it is done."))
+    add(log, assistant("All of it is done."))
     draft = draft_on(log, ask)
     found = moved(log, draft, ask)
-    placed = put(log, found.boundary)
+    placed = add_entry(log, found.boundary)
     found.after.set_id(placed)
-    whole = fold_of(log)
+    whole = view_of(log)
     assert found.after.boundaries == whole.boundaries == (placed.id,)
     assert found.after.boundary == whole.boundary
     assert found.after.entries()[-1] == placed
@@ -345,29 +345,29 @@ def test_a_fold_that_was_made_with_a_nameless_boundary_takes_its_name(policy):
 
 def test_a_prune_takes_its_name_and_leaves_the_checkpoint_before_it():
     log, ask = talked(), ask_for(context=1_700)
-    first = put(log, draft_on(log, ask).boundary)
+    first = add_entry(log, draft_on(log, ask).boundary)
     for n in range(12):
-        say(log, calls(f"c{n}"))
-        say(log, tool(f"c{n}", f"line {n}\n" * 120))
-    say(log, assistant("All read."))
+        add(log, calls(f"c{n}"))
+        add(log, tool(f"c{n}", f"line {n}\n" * 120))
+    add(log, assistant("All read."))
     found = moved(log, draft_on(log, ask_for(reason="threshold", context=4_000)), ask)
     assert isinstance(found.boundary, Pruned)
-    placed = put(log, found.boundary)
+    placed = add_entry(log, found.boundary)
     found.after.set_id(placed)
     assert found.after.boundaries[-2:] == (first.id, placed.id)
     assert found.after.boundary == first
-    assert found.after.view() == fold_of(log).view()
+    assert found.after.view() == view_of(log).view()
 
 
 def test_where_the_session_stands_is_said_while_nothing_kept_shows_it():
     log, ask = talked(), ask_for("claude-code", context=1_700, reason="manual")
-    say(log, assistant("Shall I go on?"))
+    add(log, assistant("Shall I go on?"))
     draft = draft_on(log, ask)
     asked = msgspec.structs.replace(
         ask, continuation=Continuation("waiting", "question", question="Shall I go on?")
     )
     assert "<standing" in moved(log, draft, asked).boundary.checkpoint.text
-    say(log, assistant("I mean with the page."))
+    add(log, assistant("I mean with the page."))
     found = moved(log, draft, asked)
     assert found.boundary.first_kept is not None
     assert "<standing" not in found.boundary.checkpoint.text
@@ -381,7 +381,7 @@ def test_whether_it_pays_is_worked_out_anew_with_what_the_summary_cost():
     draft = draft_on(log, ask)
     cost = msgspec.structs.replace(draft.boundary.receipt, price=0.25)
     draft = msgspec.structs.replace(draft, boundary=msgspec.structs.replace(draft.boundary, receipt=cost))
-    say(log, assistant("Done with it."))
+    add(log, assistant("Done with it."))
     receipt = moved(log, draft, ask).boundary.receipt
     sizes = (receipt.tokens_before, receipt.tokens_after)
     assert receipt.notes[-1] == economy.balance(*sizes, same=340, summary=0.25).words
@@ -392,15 +392,15 @@ def test_whether_it_pays_is_worked_out_anew_with_what_the_summary_cost():
 def test_what_was_said_since_it_was_planned_is_new_behind_it():
     log, ask = talked(), ask_for(reason="threshold", context=1_700, overhead=APART)
     draft = draft_on(log, ask)
-    say(log, assistant("Done with it."))
-    say(log, user("And the logout page?"))
+    add(log, assistant("Done with it."))
+    add(log, user("And the logout page?"))
     found = moved(log, draft, ask)
     assert found.boundary.seen == draft.newest
     assert len(found.after.kept) - found.after.fresh_from == 2
-    put(log, found.boundary)
-    assert fold_of(log).fresh_from == found.after.fresh_from, "read from the log it is the same"
-    say(log, assistant("Yes."))
-    assert len(fold_of(log).kept) - fold_of(log).fresh_from == 3
+    add_entry(log, found.boundary)
+    assert view_of(log).fresh_from == found.after.fresh_from, "read from the log it is the same"
+    add(log, assistant("Yes."))
+    assert len(view_of(log).kept) - view_of(log).fresh_from == 3
 
 
 SECRET = "Pelican7!Harbor#42"
@@ -412,7 +412,7 @@ def test_a_draft_says_no_secret_that_was_given_since():
     point = msgspec.structs.replace(draft.boundary.checkpoint, summary=f"Log in with {SECRET}.")
     draft = msgspec.structs.replace(draft, boundary=msgspec.structs.replace(draft.boundary, checkpoint=point))
     assert SECRET in moved(log, draft, ask).boundary.checkpoint.text
-    say(log, user(f"The password={SECRET} is the new one."))
+    add(log, user(f"The password={SECRET} is the new one."))
     found = moved(log, draft, ask)
     assert "Log in with [redacted" in found.boundary.checkpoint.text
     assert SECRET not in str(msgspec.to_builtins(found.boundary))
@@ -420,13 +420,13 @@ def test_a_draft_says_no_secret_that_was_given_since():
 
 def test_a_prune_that_was_drafted_says_no_secret_of_the_view():
     log, ask = talked(), ask_for(reason="manual", context=20_000, overhead=APART)
-    say(log, user(f"The password={SECRET} is the new one."))
-    say(log, calls("a"))
-    answer = say(log, tool("a", long("a line", 2_000)))
+    add(log, user(f"The password={SECRET} is the new one."))
+    add(log, calls("a"))
+    answer = add(log, tool("a", repeat("a line", 2_000)))
     edit = Edit(answer.id, 0, "blanked", result("a", f"[cleared; it said {SECRET}]"), saved=1_500)
     prune = Pruned("", None, Receipt("threshold", notes=(f"{SECRET} was there",)), (edit,))
-    draft = drafted(fold_of(log), prune)
-    say(log, assistant("Done."))
+    draft = drafted(view_of(log), prune)
+    add(log, assistant("Done."))
     found = moved(log, draft, ask)
     assert "[cleared; it said [redacted" in str(found.boundary.edits[0].replacement)
     assert SECRET not in str(msgspec.to_builtins(found.boundary))

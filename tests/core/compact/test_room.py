@@ -1,8 +1,8 @@
 """The room of one compaction, and its floor."""
 
 import msgspec
-from tests.support.logs import ask_for, compact_log, fold_of, put
-from tests.support.talk import assistant, calls, entries, log_of, long, system, user
+from tests.support.logs import add_entry, ask_for, compact_log, view_of
+from tests.support.talk import assistant, calls, entries, log_of, repeat, system, user
 
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
 from foldline.core.compact.compaction_input import CompactionInput
@@ -22,7 +22,7 @@ APART = Floor(system=30, tools=12)
 
 def room(log, rules=RULES, **more):
     return room_of(
-        CompactionInput(fold_of(log), ask_for(rules, context=6_000, overhead=APART, **more), OFFLINE)
+        CompactionInput(view_of(log), ask_for(rules, context=6_000, overhead=APART, **more), OFFLINE)
     )
 
 
@@ -35,7 +35,7 @@ def test_the_limits_are_those_of_the_window_or_of_the_target():
 
 def test_the_note_for_open_calls_stands_apart_too():
     log = log_of(user("a"), calls("x"))
-    assert room(log).overhead == 42 + fold_of(log).open_call_tokens
+    assert room(log).overhead == 42 + view_of(log).open_call_tokens
 
 
 def test_a_checkpoint_takes_its_marker_its_pins_and_its_acknowledgement():
@@ -47,7 +47,7 @@ def test_a_checkpoint_takes_its_marker_its_pins_and_its_acknowledgement():
     wrapped = make_checkpoint("", Frame(numbered, number=123_456_789), OFFLINE).tokens
     assert room(log, numbered, number=123_456_789).wrap == wrapped > bare
     first = log.path()[0]
-    put(log, Pinned("", None, first.id, on=True, text="a"))
+    add_entry(log, Pinned("", None, first.id, on=True, text="a"))
     pinned = make_checkpoint("", Frame(RULES, pins=(Pin(first.id, "a"),)), OFFLINE).tokens
     assert room(log).wrap == pinned > bare
 
@@ -56,14 +56,14 @@ def test_a_pin_that_has_to_stay_in_the_view_takes_nothing_of_the_checkpoint():
     log = log_of(system("s"), user("a"), assistant("b"), user("c"))
     bare = room(log).wrap
     for entry in (log.path()[0], log.path()[3]):
-        put(log, Pinned("", None, entry.id, on=True, text=entry.message.text))
+        add_entry(log, Pinned("", None, entry.id, on=True, text=entry.message.text))
     assert room(log).wrap == bare
 
 
 def test_the_floor_counts_every_part_once():
     log = log_of(system("s"), user("a"), assistant("b"), user("c"))
     ask = ask_for(ACK, context=6_000, overhead=APART)
-    floor = floor_of(CompactionInput(fold_of(log), ask, OFFLINE))
+    floor = floor_of(CompactionInput(view_of(log), ask, OFFLINE))
     path = log.path()
     assert floor.system == 30 + path[0].tokens
     assert floor.tools == 12
@@ -73,8 +73,8 @@ def test_the_floor_counts_every_part_once():
 
 
 def test_the_least_target_is_one_that_holds_its_own_floor():
-    log = log_of(system("s"), user(long("Where is the bug in all of this?", 400)))
-    fold, ask = fold_of(log), ask_for(RULES, context=6_000, reason="target", target=100, overhead=APART)
+    log = log_of(system("s"), user(repeat("Where is the bug in all of this?", 400)))
+    fold, ask = view_of(log), ask_for(RULES, context=6_000, reason="target", target=100, overhead=APART)
     floor = floor_of(CompactionInput(fold, ask, OFFLINE))
     least = least_floor(CompactionInput(fold, ask, OFFLINE), floor)
     again = floor_of(CompactionInput(fold, msgspec.structs.replace(ask, target=least.total), OFFLINE))
@@ -89,17 +89,17 @@ def test_the_least_target_is_one_that_holds_its_own_floor():
 
 
 def test_the_balance_is_that_of_the_sizes_of_what_stays_and_of_the_price_of_the_summary():
-    log = log_of(system(long("Be brief.", 4_000)), user("a"), assistant("b"))
+    log = log_of(system(repeat("Be brief.", 4_000)), user("a"), assistant("b"))
     economy = Economy(
         Price(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75), Cache(tokens=90_000, idle=1.0)
     )
     ask = ask_for(RULES, overhead=APART, economy=economy)
     same = 42 + log.path()[0].tokens
     expected = economy.balance(90_000, 20_000, same=same, summary=0.5).words
-    assert balance_notes(CompactionInput(fold_of(log), ask, OFFLINE), 90_000, 20_000, 0.5) == [expected]
+    assert balance_notes(CompactionInput(view_of(log), ask, OFFLINE), 90_000, 20_000, 0.5) == [expected]
     assert expected != economy.balance(90_000, 20_000, same=0, summary=0.5).words
     assert expected != economy.balance(90_000, 20_000, same=same, summary=None).words
-    assert balance_notes(CompactionInput(fold_of(log), ask_for(RULES), OFFLINE), 90_000, 20_000, 0.5) == []
+    assert balance_notes(CompactionInput(view_of(log), ask_for(RULES), OFFLINE), 90_000, 20_000, 0.5) == []
 
 
 def test_what_a_program_says_of_itself_counts_in_the_checkpoint_and_in_the_floor():
@@ -110,9 +110,9 @@ def test_what_a_program_says_of_itself_counts_in_the_checkpoint_and_in_the_floor
     stands = make_checkpoint("", Frame(RULES, standing=asked), OFFLINE).tokens
     assert room(log, live=live).wrap == told > bare
     assert room(log, continuation=asked).wrap == stands > bare
-    floor = floor_of(CompactionInput(fold_of(log), ask_for(RULES, context=6_000), OFFLINE))
+    floor = floor_of(CompactionInput(view_of(log), ask_for(RULES, context=6_000), OFFLINE))
     for more, size in (({"live": live}, told), ({"continuation": asked}, stands)):
-        higher = floor_of(CompactionInput(fold_of(log), ask_for(RULES, context=6_000, **more), OFFLINE))
+        higher = floor_of(CompactionInput(view_of(log), ask_for(RULES, context=6_000, **more), OFFLINE))
         assert higher.checkpoint - floor.checkpoint == size - bare
 
 
@@ -128,7 +128,7 @@ def test_a_live_summary_grows_with_all_that_it_stands_for():
         RULES, reserve=Amount(), summary_tokens=Amount(tokens=9_000), summary_share=0.1
     )
     log = log_of(user("a"), assistant("b"), user("c"))
-    found = room_of(CompactionInput(fold_of(log), ask_for(growing, context=100_000), OFFLINE))
+    found = room_of(CompactionInput(view_of(log), ask_for(growing, context=100_000), OFFLINE))
     assert found.most_summary(entries(user(), tokens=500)) == 2_000
     assert found.most_summary(entries(user(), tokens=30_000)) == 3_000
     assert found.most_summary(entries(user(), tokens=300_000)) == 9_000
@@ -141,6 +141,6 @@ def test_the_summary_before_counts_as_it_stands_in_the_view():
     )
     log = log_of(*(turn for i in range(40) for turn in (user(f"go {i}"), assistant("so be it " * 40))))
     compact_log(log, ask_for(growing, context=6_000))
-    taken = OFFLINE.count(fold_of(log).boundary.checkpoint.summary)
-    room = room_of(CompactionInput(fold_of(log), ask_for(growing, context=100_000), OFFLINE))
+    taken = OFFLINE.count(view_of(log).boundary.checkpoint.summary)
+    room = room_of(CompactionInput(view_of(log), ask_for(growing, context=100_000), OFFLINE))
     assert room.most_summary(entries(user(), tokens=30_000)) == 3_000 + taken > 3_000

@@ -1,8 +1,8 @@
 """Boundaries that fold nothing: what they shorten and what they must not lose."""
 
 import msgspec
-from tests.support.logs import ask_for, compact_log, fold_of, put, say
-from tests.support.talk import assistant, call, calls, log_of, long, sent, system, tool, user
+from tests.support.logs import add, add_entry, ask_for, compact_log, view_of
+from tests.support.talk import as_sent, assistant, call, calls, log_of, repeat, system, tool, user
 
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.receipt import no_gain, standing_in
@@ -23,36 +23,36 @@ OTHER = "Always keep the public API backwards compatible."
 
 
 def letter(*sentences: str) -> str:
-    filler = long("We looked at the page and it was fine.", 100)
+    filler = repeat("We looked at the page and it was fine.", 100)
     return " ".join([filler, *(f"{sentence} {filler}" for sentence in sentences)])
 
 
 def job_for(rules, **more) -> CompactionInput:
-    return CompactionInput(fold_of(log_of()), ask_for(rules, **more), OFFLINE)
+    return CompactionInput(view_of(log_of()), ask_for(rules, **more), OFFLINE)
 
 
 def exact(log) -> None:
     """Every item takes what is sent for it, and the receipt says as much."""
-    for item in fold_of(log).view():
+    for item in view_of(log).view():
         saved = sum(edit.saved for edit in item.edits)
-        assert item.entry.tokens - saved == message_tokens(sent(item), OFFLINE)
+        assert item.entry.tokens - saved == message_tokens(as_sent(item), OFFLINE)
 
 
 def test_constraints_in_what_an_elision_takes_out_are_quoted_behind_it_word_for_word():
     log = log_of(user(letter(RULE, OTHER)))
     outcome = compact_log(log, ask_for(RULES, reason="target", target=900))
     assert isinstance(outcome, Pruned)
-    text = sent(fold_of(log).view()[0]).text
+    text = as_sent(view_of(log).view()[0]).text
     assert text.endswith(f"\n[Standing, word for word:]\n- {RULE}\n- {OTHER}")
     assert outcome.receipt.constraints == StandingConstraints(2, (RULE, OTHER))
-    assert outcome.receipt.tokens_after == fold_of(log).tokens <= 900
+    assert outcome.receipt.tokens_after == view_of(log).tokens <= 900
     exact(log)
 
 
 def test_a_constraint_that_the_elision_leaves_is_not_quoted_again():
     log = log_of(user(f"{RULE} {letter(OTHER)}"))
     outcome = compact_log(log, ask_for(RULES, reason="target", target=900))
-    text = sent(fold_of(log).view()[0]).text
+    text = as_sent(view_of(log).view()[0]).text
     assert text.startswith(RULE)
     assert text.endswith(f"\n[Standing, word for word:]\n- {OTHER}")
     assert text.count(RULE) == 1
@@ -64,38 +64,38 @@ def test_what_a_tool_or_the_system_says_is_no_constraint_to_quote():
     log = log_of(system("Be brief."), tool("nobody", letter(RULE)), user("go"))
     compact_log(log, ask_for(RULES, reason="target", target=400))
     assert "Standing" not in "".join(
-        sent(item).text for item in fold_of(log).view() if hasattr(item, "entry")
+        as_sent(item).text for item in view_of(log).view() if hasattr(item, "entry")
     )
 
 
 def test_of_two_letters_each_gets_its_own_constraints_behind_it():
     log = log_of(user(letter(RULE)), user(letter(OTHER)))
     outcome = compact_log(log, ask_for(RULES, reason="target", target=1_400))
-    first, second = (sent(item).text for item in fold_of(log).view())
+    first, second = (as_sent(item).text for item in view_of(log).view())
     assert first.endswith(f"- {RULE}")
     assert second.endswith(f"- {OTHER}")
     assert OTHER not in first
-    assert outcome.receipt.tokens_after == fold_of(log).tokens <= 1_400
+    assert outcome.receipt.tokens_after == view_of(log).tokens <= 1_400
     exact(log)
 
 
 def test_a_pinned_letter_is_spared_while_another_makes_room_for_its_constraint():
-    log = log_of(user(long("a pinned letter", 100)), user(letter(RULE)))
+    log = log_of(user(repeat("a pinned letter", 100)), user(letter(RULE)))
     first = log.path()[0]
-    put(log, Pinned("", None, first.id, on=True, text=first.message.text))
+    add_entry(log, Pinned("", None, first.id, on=True, text=first.message.text))
     outcome = compact_log(log, ask_for(RULES, reason="target", target=740))
     assert {edit.entry for edit in outcome.edits} == {log.path()[1].id}
-    assert fold_of(log).tokens <= 740
+    assert view_of(log).tokens <= 740
 
 
 def test_the_note_of_a_late_result_is_not_thought_to_get_smaller():
-    log = log_of(tool("nobody", long("what it found", 600)), user("go"))
-    size = fold_of(log).tokens
+    log = log_of(tool("nobody", repeat("what it found", 600)), user("go"))
+    size = view_of(log).tokens
     refused = compact_log(log, ask_for(RULES, reason="target", target=300))
     assert isinstance(refused, FloorExceeded)
     assert (refused.floor, refused.budget) == (size, 300)
     assert refused.breakdown["unanswered"] > 0
-    assert fold_of(log).tokens == size
+    assert view_of(log).tokens == size
 
 
 # ---- prunes
@@ -104,10 +104,10 @@ def test_the_note_of_a_late_result_is_not_thought_to_get_smaller():
 def worked(steps: int = 8):
     log = log_of(user("Read the sources."))
     for i in range(steps):
-        say(log, calls(f"c{i}"))
-        say(log, tool(f"c{i}", long("a line of the file", 100)))
-    say(log, assistant("I have read them."))
-    say(log, user("Now write the report."))
+        add(log, calls(f"c{i}"))
+        add(log, tool(f"c{i}", repeat("a line of the file", 100)))
+    add(log, assistant("I have read them."))
+    add(log, user("Now write the report."))
     return log
 
 
@@ -149,7 +149,7 @@ def test_what_has_to_be_gained_is_a_share_of_usable_one_token_at_least_and_only_
 def test_a_constraint_is_in_a_view_where_the_model_can_read_it_word_for_word():
     log = log_of(user(letter(RULE)), assistant("Yes."), user(OTHER.replace("keep the", "keep\n  the")))
     shown = standing(log.path())
-    whole = fold_of(log).view()
+    whole = view_of(log).view()
     assert standing_in(shown, whole) == (list(shown), [])
     first = log.path()[0]
     cut = MessageItem(first, (Edit(first.id, 0, "elided", Text("We looked at the page."), 100),))
@@ -162,7 +162,7 @@ def test_a_constraint_is_in_a_view_where_the_model_can_read_it_word_for_word():
 
 
 def test_a_system_prompt_that_alone_is_too_large_is_shortened_by_what_is_too_much():
-    log = log_of(system(long("You are careful", 900)), user("What is said of the login page?"))
+    log = log_of(system(repeat("You are careful", 900)), user("What is said of the login page?"))
     target = log.path()[0].tokens // 2
     outcome = compact_log(log, ask_for(RULES, reason="target", target=target))
     assert isinstance(outcome, Pruned)
@@ -175,7 +175,7 @@ def test_where_nothing_can_be_recalled_no_mark_says_so():
         log = log_of(user(letter(RULE)))
         ask = msgspec.structs.replace(ask_for(RULES, reason="target", target=900), recall=recall)
         assert isinstance(compact_log(log, ask), Pruned)
-        text = sent(fold_of(log).view()[0]).text
+        text = as_sent(view_of(log).view()[0]).text
         assert "characters left out" in text
         assert ("; recall " in text) is recall
 
@@ -194,10 +194,10 @@ NOTING = msgspec.structs.replace(
 def searched(steps: int = 6):
     log = log_of(user("Look at the rates."))
     for i in range(steps):
-        say(log, assistant(f"Search {i}.", call(f"c{i}", "grep", pattern=f"rate_{i}")))
-        say(log, tool(f"c{i}", SOURCES.replace("rate", f"rate{i}")))
-    say(log, assistant("I have seen them."))
-    say(log, user("Now write the report."))
+        add(log, assistant(f"Search {i}.", call(f"c{i}", "grep", pattern=f"rate_{i}")))
+        add(log, tool(f"c{i}", SOURCES.replace("rate", f"rate{i}")))
+    add(log, assistant("I have seen them."))
+    add(log, user("Now write the report."))
     return log
 
 
@@ -207,7 +207,7 @@ def notes(outcome) -> list[str]:
 
 def pruned_by(policy, **more):
     log = searched()
-    ask = ask_for(policy, context=int(fold_of(log).tokens * 1.2), reason="threshold")
+    ask = ask_for(policy, context=int(view_of(log).tokens * 1.2), reason="threshold")
     return log, compact_log(log, msgspec.structs.replace(ask, **more)), ask
 
 
@@ -218,7 +218,7 @@ def test_a_prune_that_suffices_says_what_the_results_held_within_its_budget():
     assert all("table_" in note and "\n" not in note for note in notes(outcome))
     said = sum(OFFLINE.count(note.partition(HELD)[2]) for note in notes(outcome))
     assert said <= 600 + 5 * len(notes(outcome))  # and the words before each line
-    assert outcome.receipt.tokens_after == fold_of(log).tokens
+    assert outcome.receipt.tokens_after == view_of(log).tokens
     exact(log)
     assert outcome.receipt.tokens_after < ask.usable * 0.6
 
@@ -238,7 +238,7 @@ def test_notes_take_a_share_of_what_was_freed_and_of_usable_at_most():
     share = Amount(fraction=0.05, of="usable")
     small = msgspec.structs.replace(NOTING, prune_notes=share, reserve=Amount(fraction=0.7))
     log = searched()
-    ask = ask_for(small, context=fold_of(log).tokens * 4, reason="target", target=5_000)
+    ask = ask_for(small, context=view_of(log).tokens * 4, reason="target", target=5_000)
     outcome = compact_log(log, ask)
     assert told(outcome) <= 0.05 * ask.usable + 5 * len(notes(outcome))
 
@@ -264,8 +264,8 @@ def test_notes_never_cost_a_prune_its_end():
 def test_a_result_that_is_kept_by_hand_is_not_spoken_of():
     log = searched()
     pin = log.path()[2]
-    put(log, Pinned("", None, pin.id, on=True, text="kept"))
-    ask = ask_for(NOTING, context=int(fold_of(log).tokens * 1.2), reason="threshold")
+    add_entry(log, Pinned("", None, pin.id, on=True, text="kept"))
+    ask = ask_for(NOTING, context=int(view_of(log).tokens * 1.2), reason="threshold")
     outcome = compact_log(log, ask)
     assert pin.id not in {edit.entry for edit in outcome.edits}
 

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.logs import any_list, chain, decode
+from tests.support.logs import any_messages, chain, decode
 from tests.support.talk import assistant, calls, developer, entries, reminder, results, tool, user
 
 from foldline.core.cut.cut import (
@@ -219,7 +219,7 @@ def made(kept_of) -> list[Said]:
     return [e for e in chain(decode(dialect, payloads)).path() if isinstance(e, Said)]
 
 
-@given(any_list, st.integers(0, 400), st.sampled_from(RULES), st.integers(0, 12))
+@given(any_messages, st.integers(0, 400), st.sampled_from(RULES), st.integers(0, 12))
 def test_a_cut_is_legal_and_keeps_half_of_what_is_asked_for(talk, wanted, rule, first):
     kept = made(talk)
     found = places(kept, rule).since(first)
@@ -239,7 +239,7 @@ def test_a_cut_is_legal_and_keeps_half_of_what_is_asked_for(talk, wanted, rule, 
     assert cut.inside_turn == (cut.index < len(kept) and not kept[cut.index].message.is_prompt)
 
 
-@given(any_list, st.integers(0, 400), st.sampled_from(RULES), st.integers(0, 600))
+@given(any_messages, st.integers(0, 400), st.sampled_from(RULES), st.integers(0, 600))
 def test_walking_back_keeps_all_that_is_asked_for_or_what_others_keep(talk, wanted, rule, most):
     kept = made(talk)
     found = places(kept, rule)
@@ -252,7 +252,7 @@ def test_walking_back_keeps_all_that_is_asked_for_or_what_others_keep(talk, want
         ]
 
 
-@given(any_list, st.integers(0, 30), st.sampled_from(RULES), st.integers(0, 600))
+@given(any_messages, st.integers(0, 30), st.sampled_from(RULES), st.integers(0, 600))
 def test_a_cut_by_count_is_the_nearest_that_the_rule_allows(talk, start, rule, budget):
     kept = made(talk)
     found = places(kept, rule)

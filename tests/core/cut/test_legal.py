@@ -1,6 +1,6 @@
 import pytest
 from hypothesis import given
-from tests.support.logs import any_list, chain, decode, problems
+from tests.support.logs import any_messages, chain, decode, problems
 from tests.support.talk import (
     assistant,
     call,
@@ -115,7 +115,7 @@ def test_nothing_can_be_folded_where_everything_is_open_or_first(talk):
     assert legal(*talk) == []
 
 
-@given(any_list)
+@given(any_messages)
 def test_a_view_from_any_legal_cut_on_is_valid(made):
     dialect, payloads = made
     said = [e for e in chain(decode(dialect, payloads)).path() if isinstance(e, Said)]

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from tests.support.growth import grows_in_step
-from tests.support.logs import any_list, decode
+from tests.support.logs import any_messages, decode
 from tests.support.talk import assistant, call, calls, result, results, system, tool, user
 
 from foldline.core.cut.pairing import pair
@@ -103,7 +103,7 @@ def test_an_orphan_among_answers_is_taken_out_of_its_message():
     assert all(message.native is None for _, message in done.messages[1:])
 
 
-@given(any_list)
+@given(any_messages)
 def test_nothing_is_lost_but_the_orphans_and_repairing_again_changes_nothing(made):
     messages = decode(*made)
     done = repair(messages)

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.talk import assistant, call, calls, entries, image, long, result, signed, tool, user
+from tests.support.talk import assistant, call, calls, entries, image, repeat, result, signed, tool, user
 
 from foldline.core.cut.elide import RESULT_FLOOR, elide, shrink
 from foldline.core.cut.elide import most_saved as most_saved_of
@@ -71,7 +71,7 @@ def test_a_result_keeps_at_least_its_floor():
 
 
 def test_a_message_may_be_shortened_only_when_it_is_larger_than_a_tenth_of_usable():
-    small, large = counted(user(long("word", 250)), user(long("word", 450)))
+    small, large = counted(user(repeat("word", 250)), user(repeat("word", 450)))
     assert small.tokens < USABLE // 10 < large.tokens
     assert shortened([small], 10) == ()
     (edit,) = shortened([large], 10)
@@ -79,7 +79,7 @@ def test_a_message_may_be_shortened_only_when_it_is_larger_than_a_tenth_of_usabl
 
 
 def test_a_large_message_keeps_a_tenth_of_usable():
-    (large,) = counted(user(long("word", 3_000)))
+    (large,) = counted(user(repeat("word", 3_000)))
     (edit,) = shortened([large], 10**6)
     assert USABLE // 10 - 40 <= size(edit.replacement) <= USABLE // 10
 

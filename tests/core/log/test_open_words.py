@@ -1,8 +1,8 @@
 """Words that later versions may add to a log: an entry that holds one is read, and its session folds on."""
 
 import msgspec
-from tests.support.logs import ask_for, fold_of, put, say
-from tests.support.talk import assistant, log_of, long, user
+from tests.support.logs import add, add_entry, ask_for, view_of
+from tests.support.talk import assistant, log_of, repeat, user
 
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
@@ -15,7 +15,7 @@ from foldline.summarizers.offline import OfflineSummarizer
 
 def folded(log):
     found = run_sync(
-        execute(plan(CompactionInput(fold_of(log), ask_for(context=1_500), OFFLINE)), OfflineSummarizer())
+        execute(plan(CompactionInput(view_of(log), ask_for(context=1_500), OFFLINE)), OfflineSummarizer())
     )
     assert isinstance(found, Compacted), found
     return found
@@ -23,8 +23,8 @@ def folded(log):
 
 def talked(log):
     for number in range(8):
-        say(log, assistant(long(f"I looked at part {number}", 40)))
-        say(log, user(long(f"Go on with part {number}", 40)))
+        add(log, assistant(repeat(f"I looked at part {number}", 40)))
+        add(log, user(repeat(f"Go on with part {number}", 40)))
     return log
 
 
@@ -34,7 +34,7 @@ def stored(entry):
 
 def test_a_stop_reason_that_nobody_knows_is_read_and_kept():
     log = log_of(user("Look."))
-    entry = say(log, msgspec.structs.replace(assistant("Looked."), stop="paused_for_lunch"))
+    entry = add(log, msgspec.structs.replace(assistant("Looked."), stop="paused_for_lunch"))
     assert stored(entry) == entry
 
 
@@ -47,6 +47,6 @@ def test_kinds_of_facts_that_nobody_knows_are_read_and_fold_on():
         "excerpts": [{"text": "The login page is slow.", "kind": "sung"}],
     }
     changed = msgspec.structs.replace(boundary, ledger=ledger)
-    put(log, stored(changed))
-    assert fold_of(log).boundary.ledger == ledger
+    add_entry(log, stored(changed))
+    assert view_of(log).boundary.ledger == ledger
     assert isinstance(folded(talked(log)), Compacted)

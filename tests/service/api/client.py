@@ -6,7 +6,7 @@ import contextlib
 import json
 
 import httpx2
-from tests.service.served import Alternating, served_by_all
+from tests.service.served import AlternatingClients, run_services
 
 from foldline.testing import Scripted, serve_in_thread
 
@@ -23,7 +23,7 @@ class Client:
 
     def __init__(self, url, **headers):
         self.url = url
-        self.http = Alternating(
+        self.http = AlternatingClients(
             lambda one: httpx2.Client(base_url=f"{one}/api", headers=headers, timeout=60), url
         )
 
@@ -78,7 +78,7 @@ def api(replies=answers, *, window=60_000, store="memory://", headers=None, **ch
     model = replies if isinstance(replies, Scripted) else Scripted(replies, window=window)
     with serve_in_thread(model) as url:
         name = f"openai-compatible:scripted@{url}/v1"
-        with served_by_all(**{"model": name, "window": window, "store": store, **changes}) as at:
+        with run_services(**{"model": name, "window": window, "store": store, **changes}) as at:
             client = Client(at, **(headers or {}))
             try:
                 yield client, model
@@ -94,7 +94,7 @@ def reply(text):
     return {"role": "assistant", "content": text}
 
 
-def talk(count, first=0):
+def chat(count, first=0):
     """A conversation that is worth folding."""
     found = [user(RULE), reply("Understood.")]
     for number in range(first, first + count):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
-from tests.service.api.client import Client, api, reply, talk, user
-from tests.service.served import nothing_is_let_in_by_time
+from tests.service.api.client import Client, api, chat, reply, user
+from tests.service.served import freeze_rate_clock
 from tests.support.values import MemoryKeyValues
 
 import foldline
@@ -141,7 +141,7 @@ async def test_keys_and_previews_are_bounded(monkeypatch):
 
 async def a_preview():
     async with foldline.open("memory://", "s", window=20_000) as session:
-        await session.append(*talk(8))
+        await session.append(*chat(8))
         found = await session.preview()
     assert isinstance(found, Preview)
     return found
@@ -164,7 +164,7 @@ def test_no_tenant_sees_another_ones_session(kind, tmp_path):
         client,
         model,
     ):
-        client.begin("secret", user="ada", messages=talk(20))
+        client.begin("secret", user="ada", messages=chat(20))
         entry = client.get("/sessions/secret/history").json()["items"][0]["entry"]
         preview = client.post("/sessions/secret/previews").json()["id"]
         before = client.leaf("secret")
@@ -197,7 +197,7 @@ def test_no_tenant_sees_another_ones_session(kind, tmp_path):
 
 
 def test_limits_on_body_depth_and_rate(monkeypatch):
-    nothing_is_let_in_by_time(monkeypatch)
+    freeze_rate_clock(monkeypatch)
     with api(max_body=20_000) as (client, _):
         client.begin("one")
         client.say("one", user("x" * 30_000), status=413)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.service.api.client import RULE, api, talk, user
+from tests.service.api.client import RULE, api, chat, user
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -18,7 +18,7 @@ def size(client, name="one"):
 
 
 def test_compact_undo_redo(client):
-    client.begin("one", messages=talk(20))
+    client.begin("one", messages=chat(20))
     whole = size(client)
     told = client.post("/sessions/one/compact", {"instructions": "the questions", "target": 4_000}).json()
     assert told["receipt"]["tokens_after"] <= 4_000
@@ -36,7 +36,7 @@ def test_compact_undo_redo(client):
 def test_a_message_or_a_part_is_taken_out_and_brought_back(client):
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
     shown = {"role": "user", "content": [{"type": "text", "text": "A zebra?"}, image]}
-    client.begin("one", messages=[shown, {"role": "assistant", "content": "Yes."}, *talk(2)])
+    client.begin("one", messages=[shown, {"role": "assistant", "content": "Yes."}, *chat(2)])
     first, second, *_ = (
         one["entry"]
         for one in client.get("/sessions/one/history").json()["items"]
@@ -61,7 +61,7 @@ def test_a_message_or_a_part_is_taken_out_and_brought_back(client):
 
 
 def test_a_range_is_folded_and_the_rest_is_kept(client):
-    client.begin("one", messages=talk(20))
+    client.begin("one", messages=chat(20))
     whole = client.get("/sessions/one/view").json()["messages"]
     items = client.get("/sessions/one/history", limit=100).json()["items"]
     eighth, tenth = (items[number]["entry"] for number in (8, 10))
@@ -91,7 +91,7 @@ def test_a_range_is_folded_and_the_rest_is_kept(client):
 
 
 def test_a_preview_is_shown_edited_and_committed(client):
-    client.begin("one", messages=talk(20))
+    client.begin("one", messages=chat(20))
     shown = client.post("/sessions/one/previews", {"target": 4_000}).json()
     assert client.get("/sessions/one/stats").json()["stats"]["summaries"] == 0
     assert client.get(f"/sessions/one/previews/{shown['id']}").json() == shown
@@ -106,8 +106,8 @@ def test_a_preview_is_shown_edited_and_committed(client):
 
 
 def test_a_preview_is_dropped_and_is_no_other_sessions(client):
-    client.begin("one", messages=talk(20))
-    client.begin("two", messages=talk(20))
+    client.begin("one", messages=chat(20))
+    client.begin("two", messages=chat(20))
     name = client.post("/sessions/one/previews").json()["id"]
     client.post(f"/sessions/two/previews/{name}/commit", status=404)
     client.send("DELETE", f"/sessions/one/previews/{name}")
@@ -119,7 +119,7 @@ def test_a_preview_is_dropped_and_is_no_other_sessions(client):
 
 
 def test_a_branch_or_a_fork_is_merged_as_a_note(client):
-    client.begin("one", messages=talk(3))
+    client.begin("one", messages=chat(3))
     taken = client.post("/sessions/one/rewind").json()
     client.say("one", user("Ask the neighbours."))
     told = client.post("/sessions/one/merge", {"branch": taken["left"], "instructions": "answers"}).json()
@@ -138,7 +138,7 @@ def test_a_branch_or_a_fork_is_merged_as_a_note(client):
 
 
 def test_rewind_and_branch(client):
-    client.begin("one", messages=talk(3))
+    client.begin("one", messages=chat(3))
     taken = client.post("/sessions/one/rewind").json()
     assert taken["text"].startswith("Question 2.")
     client.say("one", user("Another question."))
@@ -150,7 +150,7 @@ def test_rewind_and_branch(client):
 
 
 def test_fork_and_hand_off(client):
-    client.begin("one", messages=talk(20), policy="pi")
+    client.begin("one", messages=chat(20), policy="pi")
     entry = client.get("/sessions/one/history", limit=100).json()["items"][3]["entry"]
     forked = client.post("/sessions/one/fork", {"id": "two", "entry": entry})
     assert forked.headers["location"] == "/api/sessions/two"
@@ -172,7 +172,7 @@ def test_fork_and_hand_off(client):
 
 def test_the_context_is_folded_where_the_policy_says_so(tmp_path):
     with api(window=12_000) as (client, _):
-        said = talk(30)
+        said = chat(30)
         client.begin("one", messages=said)  # a worker may fold it before it is looked at
         assert len(str(said)) > 4 * 12_000
         view = client.post("/sessions/one/context").json()

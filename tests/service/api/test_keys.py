@@ -9,7 +9,7 @@ from contextlib import nullcontext
 
 import msgspec
 import pytest
-from tests.service.api.client import api, reply, talk, user
+from tests.service.api.client import api, chat, reply, user
 from tests.service.test_shared_drafts import JOB
 from tests.support import patient
 from tests.support.values import MemoryKeyValues
@@ -280,7 +280,7 @@ def test_a_named_session_that_may_have_been_begun_is_told_as_such(lossy):
 @pytest.mark.parametrize(("what", "wish"), [("fork", {}), ("handoff", {"goal": "Go on"})])
 def test_a_child_whose_answer_was_lost_is_begun_once(lossy, what, wish):
     client, _ = lossy
-    client.begin("one", messages=talk(6))
+    client.begin("one", messages=chat(6))
     child = repeated(client, f"/sessions/one/{what}", wish).json()["id"]
     assert {one["id"] for one in client.get("/sessions").json()["sessions"]} == {"one", child}
     found = client.get(f"/sessions/{child}").json()
@@ -292,7 +292,7 @@ def test_a_child_whose_answer_was_lost_is_begun_once(lossy, what, wish):
 
 def test_a_child_that_a_dead_worker_began_is_found_behind_its_link_and_what_was_said_since(store):
     with api(store=store) as (client, _):
-        client.begin("one", messages=talk(3))
+        client.begin("one", messages=chat(3))
         leaf = client.leaf("one").strip('"')
         client.post("/sessions/one/fork", {"id": "one-01234567"})
         client.say("one", user("And now?"))
@@ -304,7 +304,7 @@ def test_a_child_that_a_dead_worker_began_is_found_behind_its_link_and_what_was_
 
 def test_a_fork_that_is_asked_for_again_is_of_what_was_there_at_first(store):
     with api(store=store) as (client, _):
-        first = client.begin("one", messages=talk(3))["messages"]
+        first = client.begin("one", messages=chat(3))["messages"]
         leaf = client.leaf("one").strip('"')
         client.say("one", user("And now?"))
         body, send = sent(client, "/sessions/one/fork", {})

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.service.api.client import api, talk
+from tests.service.api.client import api, chat
 
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
@@ -49,7 +49,7 @@ def asked_for(client, folder, examples, seconds, *which):
 @pytest.mark.slow
 def test_every_operation_answers_as_the_document_says(tmp_path):
     with api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _):
-        client.begin("one", messages=talk(6))
+        client.begin("one", messages=chat(6))
         assert attacked(client, tmp_path, 2) > 400
         assert client.get("/sessions").status_code == 200
 
@@ -57,7 +57,7 @@ def test_every_operation_answers_as_the_document_says(tmp_path):
 @pytest.mark.soak
 def test_thousands_of_requests_are_no_server_error(tmp_path):
     with api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _):
-        client.begin("one", messages=talk(6))
+        client.begin("one", messages=chat(6))
         assert attacked(client, tmp_path, 60) > 4_000
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.service.api.client import RULE, api, reply, talk, user
+from tests.service.api.client import RULE, api, chat, reply, user
 from tests.support import patient
 
 from foldline.stores import MemoryStore
@@ -20,7 +20,7 @@ def test_a_session_is_made_listed_found_and_deleted(store):
         info = made.json()
         assert (made.status_code, info["title"], info["messages"]) == (201, "Parcels", 1)
         assert made.headers["location"] == f"/api/sessions/{info['id']}"
-        client.begin("letters", title="Letters", messages=talk(3))
+        client.begin("letters", title="Letters", messages=chat(3))
         listed = client.get("/sessions", limit=1).json()
         assert (listed["total"], listed["sessions"][0]["id"]) == (2, "letters")
         assert [one["id"] for one in client.get("/sessions", title="parc").json()["sessions"]] == [info["id"]]
@@ -69,7 +69,7 @@ def test_what_a_session_was_made_with_lasts(tmp_path):
 
 def test_the_history_is_read_page_by_page_with_its_boundaries(store):
     with api(store=store) as (client, _):
-        client.begin("one", messages=talk(20))
+        client.begin("one", messages=chat(20))
         receipt = client.post("/sessions/one/compact", {"instructions": "the questions"}).json()["receipt"]
         client.say("one", user("And now?"))
         items, before, pages = [], None, 0
@@ -81,7 +81,7 @@ def test_the_history_is_read_page_by_page_with_its_boundaries(store):
         assert pages == 3
         assert [one["kind"] for one in items].count("boundary") == 1
         said = [one for one in items if one["kind"] == "message"]
-        assert [one["native"][0] for one in said] == [*talk(20), user("And now?")]
+        assert [one["native"][0] for one in said] == [*chat(20), user("And now?")]
         assert {one["how"] for one in said} >= {"kept", "folded"}
         (boundary,) = [one for one in items if one["kind"] == "boundary"]
         assert boundary["receipt"]["tokens_after"] == receipt["tokens_after"]
@@ -117,7 +117,7 @@ def test_the_leaf_of_a_history_is_that_of_what_it_shows(monkeypatch):
 
 def test_view_stats_recall_and_reading(store):
     with api(store=store) as (client, _):
-        client.begin("one", messages=talk(20))
+        client.begin("one", messages=chat(20))
         client.post("/sessions/one/compact")
         view = client.get("/sessions/one/view").json()
         assert RULE in str(view["messages"])
@@ -136,7 +136,7 @@ def test_view_stats_recall_and_reading(store):
 
 def test_pins_and_constraints(store):
     with api(store=store) as (client, _):
-        client.begin("one", messages=talk(20))
+        client.begin("one", messages=chat(20))
         entry = client.get("/sessions/one/history", limit=100).json()["items"][4]["entry"]
         client.send("PUT", f"/sessions/one/pins/{entry}")
         assert [one["entry"] for one in pinned(client)] == [entry]
@@ -154,7 +154,7 @@ def pinned(client):
 
 def test_a_cleared_session_keeps_what_was_said_as_a_branch(store):
     with api(store=store) as (client, _):
-        client.begin("one", title="Work", messages=talk(3))
+        client.begin("one", title="Work", messages=chat(3))
         client.post("/sessions/one/clear")
         assert client.get("/sessions/one/history").json()["items"] == []
         assert client.get("/sessions/one").json()["info"]["title"] == "Work"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from tests.service.api.client import api, talk
+from tests.service.api.client import api, chat
 
 from foldline.core.log.entries import Compacted, Lifted
 from foldline.core.log.log import chained
@@ -38,7 +38,7 @@ def lifted(parent, target, count):
 
 async def test_undos_and_redos_are_told_without_counting_the_view_again(tmp_path, built):
     with api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _):
-        client.begin("one", messages=talk(1_000))
+        client.begin("one", messages=chat(1_000))
         client.post("/sessions/one/compact")
         client.post("/sessions/one/undo")
         whole = client.get("/sessions/one/timeline").json()["points"][-1]["tokens"]
@@ -59,7 +59,7 @@ async def test_undos_and_redos_are_told_without_counting_the_view_again(tmp_path
 
 async def test_what_no_receipt_tells_is_counted_in_a_thread_and_for_the_newest_alone(tmp_path, built):
     with api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _):
-        client.begin("one", messages=talk(100))
+        client.begin("one", messages=chat(100))
         store = SqliteStore(tmp_path / "s.db")
         path = [entry async for entry in store.path("one")]
         path += lifted(path[-1].id, path[-1].id, 30)

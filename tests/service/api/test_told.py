@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 import stamina
-from tests.service.api.client import api, events, talk, user
-from tests.service.served import in_front_of
+from tests.service.api.client import api, chat, events, user
+from tests.service.served import run_gateway
 
 from foldline.errors import StoreError
 from foldline.stores import MemoryStore
@@ -51,7 +51,7 @@ def names(told):
 def test_a_turn_that_folds_first_says_so_before_the_summary_is_there():
     model = Holding()
     with api(model, summaries="upstream", window=16_000) as (client, _):
-        client.begin("one", messages=talk(40))
+        client.begin("one", messages=chat(40))
         asked = {"text": "And now?"}
         with client.http.stream("POST", "/sessions/one/turns", json=asked) as response:
             lines = response.iter_lines()
@@ -80,7 +80,7 @@ def test_a_model_that_does_not_answer_is_told_with_attempt_and_wait(at_once):
 def test_a_compaction_whose_client_left_commits_nothing():
     model = Holding()
     with api(model, summaries="upstream") as (client, _):
-        client.begin("one", messages=talk(20))
+        client.begin("one", messages=chat(20))
         place = urlsplit(client.url)
         body = json.dumps({"target": 4_000}).encode()
         head = f"POST /api/sessions/one/compact HTTP/1.1\r\nhost: {place.netloc}\r\ncontent-length: {len(body)}\r\n\r\n"
@@ -113,7 +113,7 @@ def test_a_store_that_is_away_does_not_say_where_it_is(monkeypatch):
 
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with (
-        in_front_of(lambda _: "Yes.", model="openai:scripted") as (url, _),
+        run_gateway(lambda _: "Yes.", model="openai:scripted") as (url, _),
         httpx2.Client(timeout=120) as http,
     ):
         http.post(f"{url}/api/sessions", json={"id": "one"})

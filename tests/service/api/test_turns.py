@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.service.api.client import FILLER, Client, api, events, reply, talk, user
+from tests.service.api.client import FILLER, Client, api, chat, events, reply, user
 from tests.support.waiting import wait_until
 
 from foldline.testing import Answer, Refusal, Scripted, call
@@ -55,7 +55,7 @@ def test_a_conversation_of_turns_goes_on_past_its_window(store):
 def test_the_model_looks_into_its_folded_past():
     script = [call("recall_search", query="house parcel"), "It got its parcel."]
     with api(script) as (client, _):
-        client.begin("one", messages=[user("The house got its parcel."), reply("Good."), *talk(20)])
+        client.begin("one", messages=[user("The house got its parcel."), reply("Good."), *chat(20)])
         client.post("/sessions/one/compact")
         told = client.turn("one", "Did the house get it?")
         assert last(told, "tool.call")["tool"] == "recall_search"
@@ -66,7 +66,7 @@ def test_the_model_looks_into_its_folded_past():
 def test_a_request_that_did_not_fit_is_folded_and_made_again():
     model = Scripted(lambda asked: "Yes. " + FILLER, window=9_000)
     with api(model, window=60_000) as (client, _):
-        client.begin("one", messages=talk(30))
+        client.begin("one", messages=chat(30))
         told = client.turn("one", "And now?")
         assert "overflow.retried" in names(told)
         assert "compaction.committed" in names(told)

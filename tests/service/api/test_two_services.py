@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from tests.service.api.client import Client, api, reply, talk, user
-from tests.service.served import served
+from tests.service.api.client import Client, api, chat, reply, user
+from tests.service.served import run_service
 from tests.support import patient
 
 import foldline
@@ -31,7 +31,7 @@ def both(tmp_path, monkeypatch):
         settings.write_text(f'[models."{other}"]\ncontext = 30000\n')
         store = f"sqlite:///{tmp_path / 's.db'}"
         clients = [
-            Client(stack.enter_context(served(model=usual, store=store, summaries="upstream")))
+            Client(stack.enter_context(run_service(model=usual, store=store, summaries="upstream")))
             for _ in range(2)
         ]
         for one in clients:
@@ -63,7 +63,7 @@ def model_of(client):
 def test_the_model_that_a_turn_chose_at_one_service_is_gone_on_with_at_the_other(both):
     (one, two), models = both
     usual, other = models
-    one.begin("s", messages=talk(8))
+    one.begin("s", messages=chat(8))
     assert [model_of(one), model_of(two)] == [usual, usual]
     one.turn("s", "Which model is this?", model=other)
     assert asked(models) == [0, 1]
@@ -88,10 +88,10 @@ def test_a_session_that_an_agent_began_has_its_summaries_written_by_the_model_of
         at = stack.enter_context(serve_in_thread(model))
         usual, store = f"openai-compatible:scripted@{at}/v1", f"sqlite:///{tmp_path / 's.db'}"
         url = stack.enter_context(
-            served(model=usual, openai_upstream=f"{at}/v1", store=store, summaries="upstream")
+            run_service(model=usual, openai_upstream=f"{at}/v1", store=store, summaries="upstream")
         )
         client = stack.enter_context(contextlib.closing(Client(url)))
-        said = {"model": "scripted", "messages": talk(8)}
+        said = {"model": "scripted", "messages": chat(8)}
         headers = {"foldline-session": "s", "authorization": "Bearer mine"}
         assert patient.post(f"{url}/v1/chat/completions", json=said, headers=headers).status_code == 200
         client.turn("s", "And now?")

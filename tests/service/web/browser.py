@@ -33,13 +33,13 @@ DROP = """([text, ...names]) => {
 }"""
 
 
-def found():
+def find_chromium():
     """The Chromium of this machine; None where there is none."""
     return next((program for name in INSTALLED if (program := shutil.which(name))), None)
 
 
 @contextlib.contextmanager
-def opened(chromium, url, *, refused=False, **settings):
+def open_page(chromium, url, *, refused=False, **settings):
     """A page; at its end its console has told no error, no dialog was opened, and nothing foreign ran.
 
     `refused`: that requests of it were, which a console tells, is no error.
@@ -73,7 +73,7 @@ def opened(chromium, url, *, refused=False, **settings):
     assert ran is None
 
 
-def seen(page, text):
+def wait_for(page, text):
     """Wait until a text is in sight."""
     page.get_by_text(text).first.wait_for()
     page.wait_for_load_state()  # the notice stands above what it tells of
@@ -98,9 +98,9 @@ def fold(page, how, focus=""):
     page.get_by_role("button", name=how).first.click()
 
 
-def steer(message, action):
+def choose(message, action):
     """Choose an action of a message, once nothing is about to move it."""
-    still(message.page)
+    wait_until_idle(message.page)
     message.locator("> header .menu > summary").click()
     message.get_by_role("button", name=action).click()
 
@@ -115,11 +115,11 @@ def panel(page, name):
     with page.expect_response(lambda answer: "/panel/" in answer.url):
         page.locator(".tabs a", has_text=name).click()
     page.locator(".tabs a[aria-current]", has_text=name).wait_for()
-    still(page)
+    wait_until_idle(page)
     return page.locator("#panel")
 
 
-def still(page):
+def wait_until_idle(page):
     """Wait until no part of the page is asked for, or about to be put in its place."""
     page.locator(".htmx-request, .htmx-swapping, .htmx-settling").first.wait_for(state="detached")
 
@@ -130,4 +130,4 @@ def say(page, text):
     page.get_by_role("button", name="Send").click()
     page.locator("#history article.user", has_text=text).wait_for()
     page.locator("#stop").wait_for(state="hidden")
-    still(page)
+    wait_until_idle(page)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.service.api.client import FILLER, api
-from tests.service.web.browser import ARGUMENTS, SECONDS, found, opened
+from tests.service.web.browser import ARGUMENTS, SECONDS, find_chromium, open_page
 
 from foldline.service.web import savings
 from foldline.testing import Scripted
@@ -21,7 +21,7 @@ def patient_pages(monkeypatch):
 )  # Playwright's loop runs as long as it lives: other tests have loops of their own
 def chromium():
     playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: make setup installs it")
-    if (program := found()) is None:
+    if (program := find_chromium()) is None:
         pytest.skip("no Chromium: apt install chromium")
     playwright.expect.set_options(timeout=SECONDS * 1_000)
     with playwright.sync_playwright() as made:
@@ -44,5 +44,5 @@ def _answer(asked):
 
 @pytest.fixture
 def page(chromium, service):
-    with opened(chromium, service.url) as page:
+    with open_page(chromium, service.url) as page:
         yield page

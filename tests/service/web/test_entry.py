@@ -8,7 +8,7 @@ import re
 from urllib.parse import urlsplit
 
 import pytest
-from tests.service.api.client import api, talk, user
+from tests.service.api.client import api, chat, user
 from tests.service.web.test_pages import Browser
 
 from foldline.service.web import list_page
@@ -83,7 +83,7 @@ def test_what_is_not_there_and_what_fails_is_a_page(browser, monkeypatch, caplog
 
 
 def test_pages_are_made_smaller_and_the_stream_of_a_turn_is_not(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     at = urlsplit(browser.client.url)
     connection = http.client.HTTPConnection(at.hostname, at.port, timeout=60)
     sizes = {}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.service.api.client import api, reply, user
-from tests.service.web.browser import DESKTOP, DROP, PHONE, menu, opened, seen
+from tests.service.web.browser import DESKTOP, DROP, PHONE, menu, open_page, wait_for
 from tests.service.web.test_pages import Browser
 from tests.support import patient
 
@@ -108,12 +108,12 @@ def test_what_is_marked_is_what_a_search_looks_for():
 
 @pytest.mark.slow
 def test_a_list_that_waits_fills_without_being_loaded_anew(chromium, tmp_path):
-    with api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _), opened(chromium, client.url) as page:
+    with api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _), open_page(chromium, client.url) as page:
         page.goto("/web/")
         page.evaluate("window.same = true")
         page.locator(".recipe button", has_text="Copy").first.wait_for()
         client.begin("late", title="It came late", messages=[user("Hello.")])
-        seen(page, "It came late")
+        wait_for(page, "It came late")
         assert page.evaluate("window.same")
         assert page.locator(".recipe").count() == 0
         for file in ("session", "research"):
@@ -130,7 +130,7 @@ def test_many_files_show_how_far_they_are_and_can_be_stopped(chromium, tmp_path)
     ]
     files[1]["buffer"] = b"\x00\xff"
     store = f"sqlite:///{tmp_path / 's.db'}"
-    with api(store=store) as (client, _), opened(chromium, client.url, refused=True) as page:
+    with api(store=store) as (client, _), open_page(chromium, client.url, refused=True) as page:
         held = []
 
         def bring():
@@ -140,7 +140,7 @@ def test_many_files_show_how_far_they_are_and_can_be_stopped(chromium, tmp_path)
             page.get_by_role("button", name="Import", exact=True).click()
 
         bring()
-        seen(page, "Imported 2 of 3 files. 1.jsonl was not imported")
+        wait_for(page, "Imported 2 of 3 files. 1.jsonl was not imported")
         assert client.get("/sessions").json()["total"] == 2
         assert "notice" not in page.url  # what came of it is told once
 
@@ -151,15 +151,15 @@ def test_many_files_show_how_far_they_are_and_can_be_stopped(chromium, tmp_path)
 
         page.route("**/web/import", hold)
         bring()
-        seen(page, "Importing 3 of 3: 2.jsonl")
+        wait_for(page, "Importing 3 of 3: 2.jsonl")
         page.get_by_role("button", name="Cancel").click()
-        seen(page, "Imported 1 of 3 files. 1.jsonl was not imported")
-        seen(page, "Stopped.")
+        wait_for(page, "Imported 1 of 3 files. 1.jsonl was not imported")
+        wait_for(page, "Stopped.")
         page.unroute("**/web/import")
         first = iter([lambda route: route.abort()])
         page.route("**/web/import", lambda route: next(first, lambda route: route.continue_())(route))
         bring()
-        seen(
+        wait_for(
             page,
             "Imported 1 of 3 files. 0.jsonl was not imported: the service does not answer. 1.jsonl was not",
         )
@@ -170,7 +170,7 @@ def test_several_files_dropped_on_a_replay_are_not_imported(page, service):
     before = service.get("/sessions").json()["total"]
     page.goto("/web/replay")
     page.evaluate(DROP, ["{}", "a.jsonl", "b.jsonl"])
-    seen(page, "Drop one file.")
+    wait_for(page, "Drop one file.")
     page.evaluate(DROP, [Path("examples/research.jsonl").read_text(encoding="utf-8"), "a.jsonl"])
     assert page.locator("#file").evaluate("one => one.files.length") == 1
     page.get_by_role("button", name="Replay").click()
@@ -182,7 +182,7 @@ def test_several_files_dropped_on_a_replay_are_not_imported(page, service):
 def test_a_phone_sorts_the_list(chromium, tmp_path):
     with (
         api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _),
-        opened(chromium, client.url, viewport=PHONE) as page,
+        open_page(chromium, client.url, viewport=PHONE) as page,
     ):
         client.begin("long", messages=[user("Hello."), reply("Hello."), user("And?")])
         client.begin("short", messages=[user("Hello.")])
@@ -200,7 +200,7 @@ def test_a_phone_sorts_the_list(chromium, tmp_path):
 def test_a_list_that_changes_keeps_what_is_held_and_seen_of_it(chromium, tmp_path):
     with (
         api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _),
-        opened(chromium, client.url, viewport={"width": 700, "height": 600}) as page,
+        open_page(chromium, client.url, viewport={"width": 700, "height": 600}) as page,
     ):
         client.begin("first", title="x" * 120, messages=[user("Hello.")])
         page.goto("/web/")

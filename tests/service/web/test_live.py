@@ -6,10 +6,21 @@ import re
 import time
 
 import pytest
-from tests.service.api.client import FILLER, Client, api, reply, talk, user
+from tests.service.api.client import FILLER, Client, api, chat, reply, user
 from tests.service.api.test_turns import wait_for_end
-from tests.service.served import served
-from tests.service.web.browser import SECONDS, fold, menu, message, opened, panel, say, seen, steer, still
+from tests.service.served import run_service
+from tests.service.web.browser import (
+    SECONDS,
+    choose,
+    fold,
+    menu,
+    message,
+    open_page,
+    panel,
+    say,
+    wait_for,
+    wait_until_idle,
+)
 
 from foldline.testing import Answer, Faulty, Gate, Scripted, serve_in_thread
 
@@ -29,7 +40,7 @@ def test_twenty_messages_a_second_all_appear_in_order_and_once(page, service):
 
 
 def test_figures_meter_and_panel_follow_what_an_agent_says_and_folds(page, service):
-    service.begin("follows", title="Before", messages=talk(20))
+    service.begin("follows", title="Before", messages=chat(20))
     page.goto("/web/s/follows")
     opened_one = page.locator("#panel .sent").nth(2)
     opened_one.locator("summary").click()
@@ -37,14 +48,14 @@ def test_figures_meter_and_panel_follow_what_an_agent_says_and_folds(page, servi
     service.say("follows", user(f"A word of an agent. {FILLER * 3}"), reply("Heard."))
     service.send("PATCH", "/sessions/follows", json={"title": "After"})
     page.locator("h1", has_text="After").wait_for()
-    seen(page, "44 messages, all sent")
+    wait_for(page, "44 messages, all sent")
     page.locator("#panel .sent", has_text="A word of an agent.").wait_for()
     assert page.locator("#panel .sent").nth(2).get_attribute("open") is not None
     assert page.locator("#gauge p").inner_text() != before
     assert page.get_by_role("button", name="Undo fold").is_disabled()
     service.post("/sessions/follows/compact")
     page.locator(".fold-line").wait_for()
-    seen(page, "folded 1 time")
+    wait_for(page, "folded 1 time")
     assert page.get_by_role("button", name="Undo fold").is_enabled()
     page.locator("#panel .sent", has_text="foldline-checkpoint").wait_for()
     pytest.importorskip("playwright.sync_api").expect(page).to_have_title(re.compile("^After"))
@@ -56,7 +67,10 @@ def test_a_reply_is_seen_as_it_is_written_and_stop_keeps_the_question_alone(chro
     )
     with serve_in_thread(model) as url:
         given = {"model": f"openai-compatible:scripted@{url}/v1", "window": 60_000}
-        with served(**given, store=f"sqlite:///{tmp_path / 't.db'}") as at, opened(chromium, at) as page:
+        with (
+            run_service(**given, store=f"sqlite:///{tmp_path / 't.db'}") as at,
+            open_page(chromium, at) as page,
+        ):
             client = Client(at)
             client.begin("stopped")
             page.goto("/web/s/stopped")
@@ -65,7 +79,7 @@ def test_a_reply_is_seen_as_it_is_written_and_stop_keeps_the_question_alone(chro
             page.locator("#reply", has_text="It works as it was asked for").wait_for()
             message(page, "A question.").wait_for()
             page.get_by_role("button", name="Stop").click()
-            seen(page, "Your message is kept, the half reply is not.")
+            wait_for(page, "Your message is kept, the half reply is not.")
             assert page.locator("#reply").is_hidden()
             said = client.get("/sessions/stopped/history").json()["items"]
             assert [(one["role"], one["text"]) for one in said] == [("user", "[User]: A question.")]
@@ -81,14 +95,14 @@ def test_a_fold_that_a_model_writes_says_so_and_is_stopped(chromium):
     gate = Gate()
     model = Scripted(lambda asked: Answer("A summary that nobody waited for.", wait=gate))
     with api(model, summaries="upstream") as (client, _):
-        client.begin("waits", messages=talk(12))
+        client.begin("waits", messages=chat(12))
         page = chromium.new_page(base_url=client.url)  # its console tells of what was stopped
         page.set_default_timeout(SECONDS * 1_000)
         page.goto("/web/s/waits")
         fold(page, "Fold at once")
-        seen(page, "Working …")
+        wait_for(page, "Working …")
         page.locator("#said").get_by_role("button", name="Cancel").click()
-        seen(page, "Stopped.")
+        wait_for(page, "Stopped.")
         wait_for_end(client, "waits")
         gate.open()
         assert client.get("/sessions/waits/boundaries").json()["boundaries"] == []
@@ -103,11 +117,11 @@ def test_what_could_not_be_sent_stands_in_its_field_again(chromium, service):
     page.route("**/say", lambda route: route.fulfill(status=409, json={"detail": "a turn is under way"}))
     page.locator("#words").fill("Lost?")
     page.get_by_role("button", name="Send").click()
-    seen(page, "a turn is under way")
+    wait_for(page, "a turn is under way")
     assert page.locator("#words").input_value() == "Lost?"
     page.route("**/say", lambda route: route.fulfill(status=429, body="<h1>Too many requests</h1>"))
     page.get_by_role("button", name="Send").click()
-    seen(page, "It was not sent: the service answers 429.")
+    wait_for(page, "It was not sent: the service answers 429.")
     assert page.locator("#words").input_value() == "Lost?"
     page.close()
 
@@ -129,7 +143,7 @@ def test_the_moldable_walk(chromium, tmp_path):
         while page.locator(".earlier a").count():
             with page.expect_response("**/earlier*"):
                 page.locator(".earlier a").click()
-            still(page)
+            wait_until_idle(page)
         return [
             int(one)
             for one in re.findall(
@@ -138,18 +152,18 @@ def test_the_moldable_walk(chromium, tmp_path):
         ]
 
     store = f"sqlite:///{tmp_path / 'moldable.db'}"
-    with service() as (client, _), opened(chromium, client.url) as page:
+    with service() as (client, _), open_page(chromium, client.url) as page:
         page.goto("/web/")
         menu(page, "New session")
         page.locator("#title").fill("The walk")
         page.locator("#policy").select_option("moldable")
         page.get_by_role("button", name="Create").click()
-        seen(page, "policy moldable")
+        wait_for(page, "policy moldable")
         number = talked(page, 0, folds=1)
         assert asked(page) == list(range(number))
         assert page.locator("article.folded").count() > 0
         place = page.url.partition("?")[0].removeprefix(client.url)
-    with service() as (client, _), opened(chromium, client.url) as page:  # another browser, another server
+    with service() as (client, _), open_page(chromium, client.url) as page:  # another browser, another server
         page.goto("/web/")
         page.get_by_role("link", name="The walk").click()
         page.wait_for_url(client.url + place)
@@ -168,22 +182,22 @@ def test_the_moldable_walk(chromium, tmp_path):
 
 
 def test_a_fold_and_its_undo_stay_in_place(page, service):
-    service.begin("place", messages=talk(20))
+    service.begin("place", messages=chat(20))
     page.goto("/web/s/place")
     page.evaluate("window.same = true")
     fold(page, "Fold at once")
-    seen(page, "Folded:")
+    wait_for(page, "Folded:")
     page.locator(".fold-line.holds.fresh").wait_for()  # scrolled to, which comes behind its place
     box = page.locator(".fold-line.holds").bounding_box()
     assert 0 < box["y"] < 900  # it is in sight
     page.locator("#said").get_by_role("button", name="Undo").click()
-    seen(page, "The newest fold is undone")
+    wait_for(page, "The newest fold is undone")
     page.locator(".fold-line.undone").wait_for()
     page.wait_for_timeout(1_000)  # what says that a request takes long is no longer due
-    seen(page, "The newest fold is undone")
+    wait_for(page, "The newest fold is undone")
     page.locator("#history article.user").last.hover()
-    steer(page.locator("#history article.user").last, "Pin")
-    seen(page, "Pinned: the model always gets")
+    choose(page.locator("#history article.user").last, "Pin")
+    wait_for(page, "Pinned: the model always gets")
     page.locator("#scroller").evaluate("one => one.scrollTo(0, 0)")
     say(page, "And now?")
     reply_ = page.locator("#history article.assistant").last
@@ -194,9 +208,9 @@ def test_a_fold_and_its_undo_stay_in_place(page, service):
 
 
 def test_a_panel_that_is_filled_anew_moves_no_message(page, service):
-    service.begin("unmoved", messages=talk(20))
+    service.begin("unmoved", messages=chat(20))
     page.goto("/web/s/unmoved")
-    still(page)
+    wait_until_idle(page)
     scroller = page.locator("#scroller")
     place = scroller.evaluate(
         "one => (one.scrollTop = one.scrollHeight - one.clientHeight - 30, one.scrollTop)"
@@ -207,7 +221,7 @@ def test_a_panel_that_is_filled_anew_moves_no_message(page, service):
 
 
 def test_the_map_beside_the_history_leads_to_every_part_of_it(page, service):
-    service.begin("mapped", messages=talk(60))
+    service.begin("mapped", messages=chat(60))
     service.post("/sessions/mapped/compact")
     page.goto("/web/s/mapped")
     parts = page.locator("#map a")
@@ -230,18 +244,18 @@ def test_a_result_that_comes_later_joins_its_call(page, service):
     service.say("later", {"role": "tool", "tool_call_id": "c", "content": "A line of the file."})
     page.locator(".step .waits").wait_for(state="hidden")
     page.locator(".step > summary").click()
-    seen(page, "A line of the file.")
+    wait_for(page, "A line of the file.")
     assert page.locator("#history > article").count() == 2
 
 
 def test_a_second_fold_by_hand_stacks(page, service):
-    service.begin("stack", messages=talk(12))
+    service.begin("stack", messages=chat(12))
     page.goto("/web/s/stack")
     fold(page, "Fold at once")
-    seen(page, "Folded:")
-    service.say("stack", *talk(10, first=100)[2:])  # all of it fits on a page
+    wait_for(page, "Folded:")
+    service.say("stack", *chat(10, first=100)[2:])  # all of it fits on a page
     fold(page, "Fold at once", "the numbers")
-    seen(page, "Folded:")
+    wait_for(page, "Folded:")
     assert page.locator(".fold-line").count() == 2
     assert page.locator(".fold-line.holds").count() == 1
     before = page.locator("article.message").all_inner_texts()
@@ -250,15 +264,15 @@ def test_a_second_fold_by_hand_stacks(page, service):
 
 
 def test_who_reads_further_up_stays_there_when_something_is_folded(page, service):
-    service.begin("further", messages=talk(60))
+    service.begin("further", messages=chat(60))
     page.goto("/web/s/further")
     with page.expect_response("**/earlier*"):
         page.locator(".earlier a").click()
-    still(page)
+    wait_until_idle(page)
     first = page.locator("#history article").first.get_attribute("id")
     assert page.locator("#history article").count() == 100
     fold(page, "Fold at once")
-    seen(page, "Folded:")
+    wait_for(page, "Folded:")
     page.locator(".fold-line.holds").wait_for()
     assert page.locator("#history article").first.get_attribute("id") == first
     service.post("/sessions/further/undo")
@@ -267,30 +281,30 @@ def test_who_reads_further_up_stays_there_when_something_is_folded(page, service
     assert page.locator("#history article").count() == 100
     with page.expect_response("**/earlier*"):
         page.locator(".earlier a").click()
-    still(page)
+    wait_until_idle(page)
     assert page.locator("#history article").count() == 122
     assert page.locator(".earlier").count() == 0
 
 
 def test_a_button_clicked_twice_does_what_it_says_once(page, service):
-    service.begin("twice", messages=talk(20))
+    service.begin("twice", messages=chat(20))
     page.goto("/web/s/twice")
     asked = []
     page.route("**/do/compact", lambda route: asked.append(route))
     menu(page, "Fold")
     page.get_by_role("button", name="Fold at once").dblclick()
     asked[0].continue_()
-    seen(page, "Folded:")
-    still(page)
+    wait_for(page, "Folded:")
+    wait_until_idle(page)
     assert len(asked) == 1
     page.locator("#said").get_by_role("button", name="Undo").wait_for()
 
 
 def test_a_button_pressed_by_a_key_or_what_stands_for_it_is_held_afterwards(page, service):
-    service.begin("keys", messages=talk(20))
+    service.begin("keys", messages=chat(20))
     page.goto("/web/s/keys")
     fold(page, "Fold at once")
-    seen(page, "Folded:")
+    wait_for(page, "Folded:")
     held = page.locator(":focus")
     for pressed, then in (("Undo fold", "Redo fold"), ("Redo fold", "Undo fold")):
         page.locator("#lifts").get_by_role("button", name=pressed).press("Enter")
@@ -313,12 +327,12 @@ def test_a_turn_says_that_code_wrote_a_summary_because_the_model_failed(page, se
     service.begin("failed", messages=[user("Hello."), reply("Hello.")])
     failure = '{"kind": "summary_failed", "text": "m wrote no summary: it is down"}'
     send(page, "failed", ("warning", failure), ("compaction.committed", "{}"))
-    seen(page, "Older messages were folded. Code wrote the summary: m wrote no summary: it is down.")
+    wait_for(page, "Older messages were folded. Code wrote the summary: m wrote no summary: it is down.")
 
 
 def test_of_several_replies_of_a_turn_only_the_last_is_shown_as_it_is_written(page, service):
     service.begin("steps", messages=[user("Hello."), reply("Hello.")])
     deltas = [("message.delta", f'{{"text": "{text}"}}') for text in ("I look.", "It is so.")]
     send(page, "steps", deltas[0], ("message", "{}"), deltas[1])
-    seen(page, "Answered.")
+    wait_for(page, "Answered.")
     assert page.locator("#reply .text").text_content() == "It is so."

@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.service.api.client import reply, talk, user
-from tests.service.web.browser import DROP, HOSTILE, PHONE, fold, menu, opened, panel, seen
+from tests.service.api.client import chat, reply, user
+from tests.service.web.browser import DROP, HOSTILE, PHONE, fold, menu, open_page, panel, wait_for
 
 from foldline.service.web.session_page import PANELS
 
@@ -23,7 +23,7 @@ def test_nothing_that_a_session_holds_runs(page, service):
         user(f"Never do {HOSTILE}."),
         {"role": "assistant", "content": HOSTILE, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c", "content": HOSTILE},
-        *talk(12),
+        *chat(12),
     ]
     service.begin("hostile", title=HOSTILE, messages=said)
 
@@ -50,7 +50,7 @@ def test_nothing_that_a_session_holds_runs(page, service):
         clean()
     page.goto("/web/")
     page.evaluate(DROP, [Path("examples/session.jsonl").read_text(encoding="utf-8"), f"{HOSTILE}.jsonl"])
-    seen(page, "Imported 173 messages")
+    wait_for(page, "Imported 173 messages")
     page.goto("/web/replay")
     page.evaluate(DROP, ["{bad", f"{HOSTILE}.jsonl"])
     page.get_by_role("button", name="Replay").click()
@@ -71,7 +71,7 @@ def tab_to(page, what):
 
 
 def test_all_of_it_is_reached_by_keys(page, service):
-    service.begin("keys", messages=talk(12))
+    service.begin("keys", messages=chat(12))
     page.goto("/web/s/keys")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -83,12 +83,12 @@ def test_all_of_it_is_reached_by_keys(page, service):
     page.locator("#summary").wait_for()
     tab_to(page, "#fold button.main")
     page.keyboard.press("Enter")
-    seen(page, "Folded as previewed")
+    wait_for(page, "Folded as previewed")
     tab_to(page, ".message .menu > summary")
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    seen(page, "Pinned: the model")
+    wait_for(page, "Pinned: the model")
     tab_to(page, "#words")
     page.keyboard.type("Said by keys.")
     page.keyboard.press("Control+Enter")
@@ -100,7 +100,7 @@ def test_all_of_it_is_reached_by_keys(page, service):
 
 
 def test_keys_lead_through_the_messages_and_to_all_that_can_be_done(page, service):
-    service.begin("shortcuts", messages=talk(12))
+    service.begin("shortcuts", messages=chat(12))
     page.goto("/web/s/shortcuts")
     page.keyboard.press("j")
     held = "document.activeElement.id"
@@ -132,7 +132,7 @@ def test_keys_lead_through_the_messages_and_to_all_that_can_be_done(page, servic
 
 
 def test_keys_that_act_alone_are_switched_off_and_on(page, service):
-    service.begin("no-single-keys", messages=talk(4))
+    service.begin("no-single-keys", messages=chat(4))
     page.goto("/web/s/no-single-keys")
     held = "document.activeElement.id"
     for now, reached in (("off", False), ("on", True)):
@@ -151,8 +151,8 @@ def test_keys_that_act_alone_are_switched_off_and_on(page, service):
 @pytest.mark.parametrize("size", [{"width": 1280, "height": 720}, PHONE], ids=["desktop", "phone"])
 def test_the_field_to_write_in_and_the_meter_stay_in_view(chromium, service, size):
     name = f"shell-{size['width']}"
-    service.begin(name, messages=talk(20))
-    with opened(chromium, service.url, viewport=size) as page:
+    service.begin(name, messages=chat(20))
+    with open_page(chromium, service.url, viewport=size) as page:
         page.goto(f"/web/s/{name}")
         for end in ("newest", "oldest"):
             for what in ("#words", "#gauge", ".actions summary.main", "#map svg"):
@@ -177,8 +177,8 @@ SMALL = """() => [...document.querySelectorAll(
 
 def test_a_phone_scrolls_down_alone(chromium, service):
     name = "phone"
-    service.begin(name, title="W" * 120, messages=[*talk(12), user("x" * 3_000), reply("`" + "y" * 3_000)])
-    with opened(chromium, service.url, viewport=PHONE) as page:
+    service.begin(name, title="W" * 120, messages=[*chat(12), user("x" * 3_000), reply("`" + "y" * 3_000)])
+    with open_page(chromium, service.url, viewport=PHONE) as page:
 
         def narrow(what):
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), what
@@ -248,7 +248,7 @@ def test_axe_finds_nothing(page, service, axe, scheme):
         {"role": "tool", "tool_call_id": "c", "content": "Lines.\n" * 100},
     ]
     service.begin(
-        name, messages=[*tools, *talk(12), *tools, reply("Read **all** of [it](https://a.example).")]
+        name, messages=[*tools, *chat(12), *tools, reply("Read **all** of [it](https://a.example).")]
     )
     found = {}
     page.emulate_media(color_scheme=scheme)
@@ -268,7 +268,7 @@ def test_axe_finds_nothing(page, service, axe, scheme):
     check("undone")
     page.get_by_role("button", name="Redo fold").click()
     page.locator(".fold-line.holds").wait_for()
-    service.say(name, *talk(12, first=100)[2:])
+    service.say(name, *chat(12, first=100)[2:])
     for place in (
         "",
         "?q=Question",

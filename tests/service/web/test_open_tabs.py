@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.service.api.client import api, reply, talk, user
-from tests.service.web.browser import message, opened, panel, say, seen
+from tests.service.api.client import api, chat, reply, user
+from tests.service.web.browser import message, open_page, panel, say, wait_for
 from tests.service.web.test_pages import Browser
 
 from foldline.service.web.page_request import STOP_ASKING
@@ -17,7 +17,7 @@ PART = {"hx-request": "true"}
 
 @pytest.mark.slow
 def test_the_way_back_from_a_panel_leads_to_a_whole_page(page, service):
-    service.begin("back", messages=talk(3))
+    service.begin("back", messages=chat(3))
     page.goto("/web/s/back")
     panel(page, "Rules")
     page.wait_for_url("**/s/back?panel=rules")
@@ -34,24 +34,24 @@ def test_the_way_back_from_a_panel_leads_to_a_whole_page(page, service):
 @pytest.mark.slow
 def test_a_message_that_a_service_does_not_take_stands_in_its_field_again(chromium, service):
     service.begin("down", messages=[user("Hello."), reply("Hello.")])
-    with opened(chromium, service.url, refused=True) as page:
+    with open_page(chromium, service.url, refused=True) as page:
         page.goto("/web/s/down")
         page.route("**/say", lambda route: route.abort())
         page.locator("#words").fill("Lost?")
         page.get_by_role("button", name="Send").click()
-        seen(page, "It was not sent: the service does not answer.")
+        wait_for(page, "It was not sent: the service does not answer.")
         assert page.locator("#words").input_value() == "Lost?"
         page.unroute("**/say")
         page.route("**/say", lambda route: route.fulfill(body="<h1>Sign in</h1>", content_type="text/html"))
         page.get_by_role("button", name="Send").click()
-        seen(page, "It was not sent: the service answers 200.")
+        wait_for(page, "It was not sent: the service answers 200.")
         assert page.locator("#words").input_value() == "Lost?"
 
 
 @pytest.mark.slow
 def test_a_token_that_ended_is_asked_for_and_what_was_written_is_there_behind_it(chromium):
     given = {"tokens": {TOKEN: "ada"}, "headers": {"Authorization": f"Bearer {TOKEN}"}}
-    with api(**given) as (client, _), opened(chromium, client.url, refused=True) as page:
+    with api(**given) as (client, _), open_page(chromium, client.url, refused=True) as page:
         client.begin("ends", messages=[user("Hello."), reply("Hello.")])
 
         def sign_in():
@@ -65,7 +65,7 @@ def test_a_token_that_ended_is_asked_for_and_what_was_written_is_there_behind_it
         page.context.clear_cookies()
         page.locator("#words").fill("Lost?")
         page.get_by_role("button", name="Send").click()
-        seen(page, "Your message was not sent: sign in again.")
+        wait_for(page, "Your message was not sent: sign in again.")
         assert page.locator("#words").input_value() == "Lost?"
         page.unroute("**/since*")
         page.locator("h1", has_text="Sign in").wait_for()
@@ -97,7 +97,7 @@ def test_a_part_of_a_page_without_a_token_leads_the_page_to_the_form_for_one():
 
 @pytest.mark.slow
 def test_what_is_answered_on_an_older_page_is_led_to(page, service):
-    service.begin("older", messages=talk(60))
+    service.begin("older", messages=chat(60))
     page.goto("/web/s/older")
     older = page.locator(".earlier a").get_attribute("href")
     page.goto(older)

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 import httpx2
 import pytest
-from tests.service.api.client import FILLER, RULE, api, reply, talk, user
-from tests.service.served import Alternating
+from tests.service.api.client import FILLER, RULE, api, chat, reply, user
+from tests.service.served import AlternatingClients
 from tests.service.web import claude_code
 from tests.service.web.browser import HOSTILE
 
@@ -33,7 +33,7 @@ class Browser:
     def __init__(self, client):
         self.client = client
         cookies = CookieJar()
-        self.http = Alternating(
+        self.http = AlternatingClients(
             lambda one: httpx2.Client(
                 base_url=one, follow_redirects=True, timeout=120, headers={"origin": one}, cookies=cookies
             ),
@@ -87,7 +87,7 @@ def test_the_list_searches_begins_and_imports(browser):
 
 
 def test_every_panel_shows_a_folded_session(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     browser.client.post("/sessions/one/compact")
     for panel, _ in PANELS:
         page = browser.get("/web/s/one", panel=panel, q="Question")
@@ -100,7 +100,7 @@ def test_every_panel_shows_a_folded_session(browser):
 
 
 def test_folding_undoing_and_redoing_by_buttons(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     page = browser.post("/web/s/one/do/compact", instructions="numbers")
     assert "Folded:" in page
     assert "folded messages" in page
@@ -114,7 +114,7 @@ def test_folding_undoing_and_redoing_by_buttons(browser):
 
 
 def test_folding_up_to_and_from_a_message_by_its_buttons(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     entry = browser.client.get("/sessions/one/history", limit=100).json()["items"][8]["entry"]
     assert "Fold from here" in browser.get("/web/s/one")
     page = browser.post("/web/s/one/do/fold-since", entry=entry)
@@ -127,7 +127,7 @@ def test_folding_up_to_and_from_a_message_by_its_buttons(browser):
 
 
 def test_a_branch_is_merged_by_its_button(browser):
-    browser.client.begin("one", messages=talk(2))
+    browser.client.begin("one", messages=chat(2))
     left = browser.client.post("/sessions/one/rewind").json()["left"]
     browser.client.say("one", {"role": "user", "content": "Ask the neighbours."})
     assert "Add its summary here" in browser.get("/web/s/one", panel="tree")
@@ -140,7 +140,7 @@ def test_a_branch_is_merged_by_its_button(browser):
 
 
 def test_a_fold_is_shown_edited_and_made_and_messages_are_kept_in_it(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     first = browser.client.get("/sessions/one/history", limit=100).json()["items"][4]
     page = browser.post("/web/s/one/preview", instructions="")
     assert "Preview of a fold" in page
@@ -160,9 +160,9 @@ def test_a_fold_is_shown_edited_and_made_and_messages_are_kept_in_it(browser):
 
 
 def test_a_preview_has_an_address_and_tells_what_it_changes(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     browser.post("/web/s/one/do/compact")
-    browser.client.say("one", *talk(20, first=100)[2:])
+    browser.client.say("one", *chat(20, first=100)[2:])
     made = browser.http.post("/web/s/one/preview", data={"instructions": "numbers"})
     assert made.history[0].status_code == 303
     page = browser.get(made.url.path, instructions="numbers")
@@ -182,7 +182,7 @@ def numbers_of(page):
 
 def test_a_preview_counts_all_messages_that_are_sent(browser, monkeypatch):
     system = {"role": "system", "content": "Be brief."}
-    browser.client.begin("one", messages=[system, *talk(20)])
+    browser.client.begin("one", messages=[system, *chat(20)])
     (whole, go, stay), goes, stays = numbers_of(browser.post("/web/s/one/preview"))
     assert (go, stay) == (goes, stays)
     assert whole == go + stay == 43
@@ -192,7 +192,7 @@ def test_a_preview_counts_all_messages_that_are_sent(browser, monkeypatch):
     assert f"{go} older ones go too but are not listed here" in page
     monkeypatch.undo()
     browser.post("/web/s/one/do/compact")
-    browser.client.say("one", *talk(20, first=100)[2:])
+    browser.client.say("one", *chat(20, first=100)[2:])
     (whole, go, stay), goes, stays = numbers_of(browser.post("/web/s/one/preview"))
     assert (go, stay) == (goes, stays)
 
@@ -203,7 +203,7 @@ def test_a_fold_says_that_code_wrote_its_summary_because_the_model_failed():
 
     with api(answer, summaries="upstream", window=9_000) as (client, _):
         browser = Browser(client)
-        client.begin("one", messages=talk(8))
+        client.begin("one", messages=chat(8))
         for number in range(8):
             browser.post("/web/s/one/say", text=f"Question {number}. {FILLER}")
         page = browser.get("/web/s/one")
@@ -214,7 +214,7 @@ def test_a_fold_says_that_code_wrote_its_summary_because_the_model_failed():
 
 
 def test_pages_do_not_write_messages_as_they_are_sent(browser, monkeypatch):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     written = []
     monkeypatch.setattr(history, "as_text", written.append)
     for page in (browser.post("/web/s/one/preview"), browser.get("/web/s/one", panel="tokens")):
@@ -223,7 +223,7 @@ def test_pages_do_not_write_messages_as_they_are_sent(browser, monkeypatch):
 
 
 def test_what_goes_and_stays_is_listed_by_turns_with_their_figures(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     page = browser.post("/web/s/one/preview")
     turns = re.findall(
         r'<details class="turn"( open)?><summary>(.*?)</summary>(.*?)</details>', page, re.DOTALL
@@ -249,7 +249,7 @@ def pins(browser):
 
 
 def test_what_a_preview_pinned_is_told_and_taken_back(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     entries = [one["entry"] for one in browser.client.get("/sessions/one/history", limit=100).json()["items"]]
     page = browser.post("/web/s/one/preview")
     assert "nothing has changed yet" in page
@@ -268,7 +268,7 @@ def test_what_a_preview_pinned_is_told_and_taken_back(browser):
 
 
 def test_an_edited_summary_is_shown_again_where_its_fold_cannot_be_made(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     known = preview_of(browser.post("/web/s/one/preview"))
     edited = {"summary": "My own words. " * 20_000}
     page = browser.post(f"{known}/commit", **edited)
@@ -286,7 +286,7 @@ def test_an_edited_summary_is_shown_again_where_its_fold_cannot_be_made(browser)
 
 
 def test_branches_rewinds_forks_pins_and_hand_offs_by_buttons(browser):
-    browser.client.begin("one", messages=talk(4))
+    browser.client.begin("one", messages=chat(4))
     items = browser.client.get("/sessions/one/history").json()["items"]
     assert "Pinned" in browser.post("/web/s/one/do/pin", entry=items[2]["entry"])
     assert "Unpinned" in browser.post("/web/s/one/do/unpin", entry=items[2]["entry"])
@@ -354,7 +354,7 @@ def test_what_cannot_be_said_stands_in_the_field_whole_and_is_told_as_what_it_is
 
 
 def test_an_action_leads_back_whatever_is_told_of_where_it_was_clicked(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     found = browser.http.post("/web/s/one/do/compact", data={}, headers={"referer": "http://["})
     assert found.status_code == 200
     assert "Folded:" in found.text
@@ -466,7 +466,7 @@ def pi_message(key, parent, number):
 
 
 def test_a_long_history_is_read_page_by_page(browser):
-    browser.client.begin("one", messages=talk(200))
+    browser.client.begin("one", messages=chat(200))
     seen, path = set(), "/web/s/one"
     while path:
         page = browser.get(path)
@@ -481,7 +481,7 @@ def test_a_long_history_is_read_page_by_page(browser):
 def test_of_a_long_view_the_ends_are_shown():
     with api(window=1_000_000) as (client, _):
         browser = Browser(client)
-        client.begin("one", messages=talk(150))
+        client.begin("one", messages=chat(150))
         page = browser.get("/web/s/one", panel="view")
         assert page.count('class="sent"') == 200
         assert "102 messages left out here" in page
@@ -489,7 +489,7 @@ def test_of_a_long_view_the_ends_are_shown():
 
 
 def test_a_session_is_written_out_as_a_file(browser):
-    browser.client.begin("one", messages=talk(3))
+    browser.client.begin("one", messages=chat(3))
     for form in ("markdown", "json", "claude-code", "codex", "jsonl"):
         found = browser.http.get("/web/s/one/download", params={"format": form, "save": "yes"})
         assert found.headers["content-disposition"].startswith("attachment;")
@@ -497,7 +497,7 @@ def test_a_session_is_written_out_as_a_file(browser):
 
 
 def test_a_session_is_on_one_page_to_be_printed_with_its_folds(browser):
-    browser.client.begin("one", title="To print", messages=talk(60))
+    browser.client.begin("one", title="To print", messages=chat(60))
     browser.client.post("/sessions/one/compact")
     assert 'href="/web/s/one/print"' in browser.get("/web/s/one")
     kept = prose.prose.cache_info().currsize
@@ -509,9 +509,9 @@ def test_a_session_is_on_one_page_to_be_printed_with_its_folds(browser):
 
 
 def test_a_fold_before_the_first_page_is_led_to(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     fold = browser.client.post("/sessions/one/compact").json()
-    browser.client.say("one", *talk(100, first=100)[2:])
+    browser.client.say("one", *chat(100, first=100)[2:])
     boundary = browser.client.get("/sessions/one/boundaries").json()["boundaries"][0]["entry"]
     assert fold
     assert f'id="e-{boundary}"' not in browser.get("/web/s/one")
@@ -523,7 +523,7 @@ def test_each_fold_of_the_panel_leads_to_a_page_with_its_mark(browser):
     short = [one for number in range(30) for one in (user(f"Short {number}."), reply("Yes."))]
     browser.client.begin("one")
     for number in range(3):  # a fold is made pages behind the first message that it keeps
-        browser.client.say("one", *talk(20, first=100 * number)[2:])
+        browser.client.say("one", *chat(20, first=100 * number)[2:])
         last = browser.client.leaf("one")[1:-1]
         browser.client.say("one", *short)
         found = browser.client.post("/sessions/one/compact", {"up_to": last}).json()
@@ -536,7 +536,7 @@ def test_each_fold_of_the_panel_leads_to_a_page_with_its_mark(browser):
 
 
 def test_for_another_agent_the_page_says_where_the_file_goes(browser):
-    browser.client.begin("one", messages=talk(3))
+    browser.client.begin("one", messages=chat(3))
     page = browser.get("/web/s/one/download", format="claude-code", cwd="/home/ada/shop")
     assert "~/.claude/projects/-home-ada-shop/" in page
     assert "claude --resume" in page
@@ -611,7 +611,7 @@ def test_what_turns_the_text_around_it_is_shown_as_a_mark(browser):
 
 
 def test_what_was_said_meanwhile_comes_by_itself(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
 
     def since(page):
         path = re.search(r'id="live" hx-get="([^"]+)"', page)[1].replace("&amp;", "&")
@@ -691,7 +691,7 @@ def test_a_result_in_json_is_rows_and_a_file_in_json_stays_as_it_is(browser):
 
 
 def test_what_a_button_did_is_put_in_place_for_a_page_with_a_script(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     asked = {"headers": {"hx-request": "true"}}
     found = browser.http.post("/web/s/one/do/compact", data={}, **asked)
     assert "<html" not in found.text
@@ -707,7 +707,7 @@ def test_what_a_button_did_is_put_in_place_for_a_page_with_a_script(browser):
 
 
 def test_a_branch_and_a_merge_are_put_in_place_where_the_newest_messages_are_shown(browser):
-    browser.client.begin("one", messages=talk(60))
+    browser.client.begin("one", messages=chat(60))
     page = browser.get("/web/s/one")
     entry, leaf = re.findall(r'id="e-([^"]+)"', page)[-3], browser.client.leaf("one")[1:-1]
     assert re.search(r'<form [^>]*hx-post="/web/s/one/do/branch"', page)
@@ -728,7 +728,7 @@ def test_a_branch_and_a_merge_are_put_in_place_where_the_newest_messages_are_sho
 
 
 def test_the_meter_names_what_fills_the_window_and_when_it_folds(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     page = browser.get("/web/s/one")
     gauge = re.search(r'<div class="gauge.*?</ul>', page, re.DOTALL)[0]
     figures = browser.client.get("/sessions/one/stats").json()
@@ -740,7 +740,7 @@ def test_the_meter_names_what_fills_the_window_and_when_it_folds(browser):
 
 
 def test_no_other_page_can_click(browser):
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     for origin in ("https://evil.example", "null"):
         refused = browser.http.post("/web/s/one/do/compact", data={}, headers={"origin": origin})
         assert refused.status_code == 403
@@ -761,7 +761,7 @@ def test_nothing_that_a_session_holds_is_markup(browser):
             {"role": "assistant", "content": HOSTILE, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "c", "content": HOSTILE},
             reply(HOSTILE),
-            *talk(20),
+            *chat(20),
         ],
     )
     browser.client.post("/sessions/one/compact")

@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx2
 import msgspec
 import pytest
-from tests.service.api.client import Client, api, reply, talk, user
-from tests.service.served import in_front_of
+from tests.service.api.client import Client, api, chat, reply, user
+from tests.service.served import run_gateway
 from tests.service.web.test_list import browser, part  # noqa: F401 - a fixture
 from tests.service.web.test_pages import Browser
 from tests.support.live import session_on
@@ -165,7 +165,7 @@ def test_an_agent_is_known_by_the_product_that_it_names(header, agent):
 
 
 def test_a_session_of_the_gateway_has_its_agent_model_size_and_savings():
-    with in_front_of(lambda asked: f"Answer {asked.index}. {WORDS}", window=12_000) as (url, _):
+    with run_gateway(lambda asked: f"Answer {asked.index}. {WORDS}", window=12_000) as (url, _):
         messages, headers = [], {"user-agent": "claude-cli/2.1 (x)", "authorization": "Bearer key"}
         with httpx2.Client(base_url=url, timeout=60, headers=headers) as http:
             for number in range(20):
@@ -190,7 +190,7 @@ def test_a_session_of_the_gateway_has_its_agent_model_size_and_savings():
 
 def test_the_list_is_sorted_filtered_and_says_what_is_not_known(browser):  # noqa: F811
     browser.client.begin("small", title="A small one", messages=[user("Hello."), reply("Hello.")])
-    browser.client.begin("large", title="A large one", messages=talk(10))
+    browser.client.begin("large", title="A large one", messages=chat(10))
     raw = Path("examples/research.jsonl").read_bytes()
     imported = browser.client.send("POST", "/imports", content=raw).json()["session"]
 
@@ -219,8 +219,8 @@ def test_what_was_read_is_kept_beside_the_log_and_goes_with_it(tmp_path):
     store = f"sqlite:///{tmp_path / 's.db'}"
     with api(store=store) as (client, _):
         browser_ = Browser(client)
-        client.begin("one", messages=talk(5))
-        client.begin("two", messages=talk(5))
+        client.begin("one", messages=chat(5))
+        client.begin("two", messages=chat(5))
         browser_.get("/web/overview")
         client.send("DELETE", "/sessions/two")
         browser_.http.close()
@@ -318,7 +318,7 @@ async def test_of_a_session_that_is_deleted_nothing_is_kept(monkeypatch):
 
 
 def test_a_fold_that_was_undone_does_not_hold(browser):  # noqa: F811
-    browser.client.begin("one", messages=talk(20))
+    browser.client.begin("one", messages=chat(20))
     browser.client.post("/sessions/one/compact")
     assert '<span class="badge fold">1</span>' in listed(browser)
     assert "<dt>Folds in effect</dt><dd>1</dd>" in browser.get("/web/overview")

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 from tests.service.web import claude_code
-from tests.service.web.browser import DROP, fold, menu, message, panel, say, seen, steer
+from tests.service.web.browser import DROP, choose, fold, menu, message, panel, say, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +73,7 @@ def stats(service, name):
 def test_a_file_is_dropped_listed_searched_and_downloaded(page, service, walked, tmp_path):
     page.goto("/web/")
     page.evaluate(DROP, [walked.text, walked.file])
-    seen(page, f"Imported {walked.messages} messages")
+    wait_for(page, f"Imported {walked.messages} messages")
     place = page.url.partition("?")[0]
     assert page.locator("#history article").count() > 10
     for kind, suffix in (("markdown", "md"), ("json", "json")):
@@ -87,7 +87,7 @@ def test_a_file_is_dropped_listed_searched_and_downloaded(page, service, walked,
     menu(page, "Download")
     page.get_by_label("For reading, for a program").select_option("codex")
     page.get_by_role("button", name="Get the file").click()
-    seen(page, "codex resume")
+    wait_for(page, "codex resume")
     page.get_by_label("The folder of your project").fill("/home/ada/bookings")
     with page.expect_download() as coming:
         page.get_by_role("button", name="Save the file").click()
@@ -106,7 +106,7 @@ def test_a_file_is_dropped_listed_searched_and_downloaded(page, service, walked,
     menu(page, "Import")
     page.set_input_files("#file", {"name": "b.jsonl", "mimeType": "text/plain", "buffer": other.encode()})
     page.get_by_role("button", name="Import", exact=True).click()
-    seen(page, "It is a separate copy")
+    wait_for(page, "It is a separate copy")
     assert page.url.partition("?")[0] != place
 
 
@@ -115,7 +115,7 @@ def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walke
     page.goto(f"/web/s/{session}")
     assert page.get_by_role("button", name="Undo fold").is_disabled()
     fold(page, "Preview", "the numbers")
-    seen(page, "nothing has changed yet")
+    wait_for(page, "nothing has changed yet")
     page.locator("summary", has_text="Receipt").click()
     assert page.locator(".receipt").inner_text().count("nothing") == 1  # the price of code
     assert walked.rule in page.locator("#summary").input_value()
@@ -132,7 +132,7 @@ def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walke
     page.get_by_role("button", name="Preview again").click()
     page.locator(".pick li", has_text=walked.asked).get_by_role("checkbox", disabled=True).wait_for()
     page.get_by_role("button", name="Cancel").click()
-    seen(page, "Nothing has changed.")
+    wait_for(page, "Nothing has changed.")
     history = service.get(f"/sessions/{session}/history", limit=500).json()["items"]
     assert not [one for one in history if one["pinned"]]
     fold(page, "Preview", "the numbers")
@@ -142,7 +142,7 @@ def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walke
     summary = page.locator("#summary")
     summary.fill(f"{summary.input_value()}\n\nWords of my own.")
     page.get_by_role("button", name="Fold", exact=True).click()
-    seen(page, "1 message pinned by you, under Rules.")
+    wait_for(page, "1 message pinned by you, under Rules.")
     mark = page.locator(".fold-line")
     assert mark.count() == 1
     assert 0 < mark.bounding_box()["y"] < 900  # in sight
@@ -154,11 +154,11 @@ def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walke
     assert walked.kept in view
     assert walked.rule in view
     page.get_by_role("button", name="Undo fold").click()
-    seen(page, "The newest fold is undone")
+    wait_for(page, "The newest fold is undone")
     assert page.locator(".fold-line.undone").count() == 1
     assert stats(service, session)["summaries"] == 0
     page.get_by_role("button", name="Redo fold").click()
-    seen(page, "The fold is in effect again.")
+    wait_for(page, "The fold is in effect again.")
     assert stats(service, session)["summaries"] == 1
 
 
@@ -173,10 +173,10 @@ def test_every_panel_tells_of_the_session(page, service, walked, session):
     for word in ("Fold 1", "requested by hand", "code, no model", "all before this message", "Rules kept"):
         assert word in receipt
     page.locator(".card").get_by_role("button", name="Undo").click()
-    seen(page, "The newest fold is undone")
+    wait_for(page, "The newest fold is undone")
     page.locator(".card.undone").wait_for()
     page.get_by_role("button", name="Redo fold").click()
-    seen(page, "The fold is in effect again.")
+    wait_for(page, "The fold is in effect again.")
     rules = panel(page, "Rules").inner_text()
     assert walked.rule in rules
     assert walked.ended in rules
@@ -209,32 +209,32 @@ def test_messages_are_pinned_forked_rewound_left_and_handed_off(page, service, w
     page.goto(f"/web/s/{session}")
     last = page.locator("#history article.user").last
     text = last.locator(".text").inner_text()[:40]
-    steer(message(page, text), "Pin")
-    seen(page, "Pinned: the model always gets")
+    choose(message(page, text), "Pin")
+    wait_for(page, "Pinned: the model always gets")
     assert message(page, text).locator(".badge.pinned").count() == 1
     assert text in panel(page, "Rules").inner_text()
-    steer(message(page, text), "Unpin")
-    seen(page, "Unpinned.")
-    steer(page.locator("#history article.assistant").last, "Fork")
-    seen(page, f"A copy of {session}.")
+    choose(message(page, text), "Unpin")
+    wait_for(page, "Unpinned.")
+    choose(page.locator("#history article.assistant").last, "Fork")
+    wait_for(page, f"A copy of {session}.")
     page.get_by_role("link", name=session, exact=True).click()
     page.wait_for_url(f"**/s/{session}*")
     folded = page.locator("article.assistant.folded").first
-    steer(folded, "Branch")  # from before the boundary
-    seen(page, "The session continues from there")
+    choose(folded, "Branch")  # from before the boundary
+    wait_for(page, "The session continues from there")
     assert stats(service, session)["summaries"] == 0
     assert page.get_by_role("button", name="Undo fold").is_disabled()
     branches = panel(page, "Branches")
     assert branches.locator("li").count() >= 2
     branches.locator("li", has_text=text).get_by_role("button", name="Go there").first.click()
-    seen(page, "The session continues from there")
+    wait_for(page, "The session continues from there")
     assert stats(service, session)["summaries"] == 1
     page.get_by_role("button", name="Undo fold").click()  # after a branch
-    seen(page, "The newest fold is undone")
+    wait_for(page, "The newest fold is undone")
     page.get_by_role("button", name="Redo fold").click()
-    seen(page, "The fold is in effect again")
-    steer(message(page, text), "Rewind")
-    seen(page, "Edit the message and send it again")
+    wait_for(page, "The fold is in effect again")
+    choose(message(page, text), "Rewind")
+    wait_for(page, "Edit the message and send it again")
     assert page.locator("#words").input_value().startswith(text)
     assert page.locator("article.message", has_text=text).count() == 0
     menu(page, "Hand off")
@@ -243,7 +243,7 @@ def test_messages_are_pinned_forked_rewound_left_and_handed_off(page, service, w
     assert "Write the tests" in page.get_by_label("What the new session knows").input_value()
     page.get_by_label("What the new session knows").fill("## Goal\n\nWrite the tests, all of them.")
     page.get_by_role("button", name="Create the session").click()
-    seen(page, f"Handed off from {session}.")
+    wait_for(page, f"Handed off from {session}.")
     assert page.locator("h1").inner_text() == "Write the tests"
     assert "all of them" in page.locator("#panel").text_content()
 
@@ -265,8 +265,8 @@ def test_a_session_is_talked_to_renamed_cleared_and_deleted(page, service, walke
     page.locator("h1", has_text="Another title").wait_for()
     menu(page, "More")
     page.get_by_role("button", name="Clear").click()
-    seen(page, "Cleared.")
-    seen(page, "No messages yet.")
+    wait_for(page, "Cleared.")
+    wait_for(page, "No messages yet.")
     panel(page, "Branches").get_by_role("button", name="Go there").first.click()
     message(page, "And what else?").wait_for()
     menu(page, "Delete")
@@ -283,17 +283,17 @@ def test_a_recorded_session_of_claude_code_is_read_and_folded(page, service, rec
     menu(page, "Import")
     page.set_input_files("#file", recorded / "native" / f"claude-code-{number}.jsonl")
     page.get_by_role("button", name="Import", exact=True).click()
-    seen(page, "messages of claude-code")
+    wait_for(page, "messages of claude-code")
     session = page.url.partition("?")[0].rpartition("/")[2]
     messages = page.locator("#figures p").inner_text()
     fold(page, "Preview")
     page.get_by_role("button", name="Fold", exact=True).click()
-    seen(page, "Folded as previewed")
+    wait_for(page, "Folded as previewed")
     for name in ("Folds", "Rules", "Ledger", "Tokens", "Branches", "Sent"):
         assert len(panel(page, name).inner_text()) > 100
     page.get_by_role("button", name="Undo fold").click()
-    seen(page, "The newest fold is undone")
+    wait_for(page, "The newest fold is undone")
     assert page.locator("#figures p").inner_text() == messages
     page.get_by_role("button", name="Redo fold").click()
-    seen(page, "The fold is in effect again.")
+    wait_for(page, "The fold is in effect again.")
     assert stats(service, session)["summaries"] >= 1
