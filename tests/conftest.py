@@ -17,7 +17,7 @@ __all__ = ["llama", "postgres_server", "postgres_url", "spans"]
 
 settings.register_profile(
     "check",
-    derandomize=True,  # the same examples in every run: what is green stays green; soak looks for new ones
+    derandomize=True,  # the same examples in every run; soak looks for new ones
     deadline=None,
     max_examples=25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -26,36 +26,38 @@ settings.register_profile("quick", settings.get_profile("check"), max_examples=1
 settings.register_profile("soak", settings.get_profile("check"), derandomize=False, max_examples=3_000)
 settings.load_profile(os.environ.get("FOLDLINE_HYPOTHESIS", "check"))
 
-# each HTTP client reads what the machine trusts, which takes it 60 ms: once is enough for all of a worker's
+# an HTTP client loads the system certificates, which takes 60 ms: do it once for each worker
 httpcore2.default_ssl_context = functools.cache(httpcore2.default_ssl_context)
 
-LONG = {"corpus", "soak"}
+LONG_MARKS = {"corpus", "soak"}
 collect_ignore = ["adapters"]  # `make adapters` runs them where the frameworks are
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the long runs out unless they are asked for by their marker; see that `make slow` finds its tests."""
-    asked = set((config.getoption("-m") or "").split())
+    """Leave the long runs out unless they are asked for by their marker; check that `make slow` finds its tests."""
+    requested = set((config.getoption("-m") or "").split())
     marks = {item: {mark.name for mark in item.iter_markers()} for item in items}
-    slow = {item.path for item in items if "slow" in marks[item] and not marks[item] & LONG}
-    if unseen := [str(path) for path in slow if "mark.slow" not in path.read_text("utf-8")]:
-        raise pytest.UsageError(f"`make slow` runs files that say mark.slow, which these do not: {unseen}")
-    out = [item for item in items if marks[item] & (LONG - asked)]
-    if out:
-        config.hook.pytest_deselected(items=out)
-        items[:] = [item for item in items if not marks[item] & (LONG - asked)]
+    slow = {item.path for item in items if "slow" in marks[item] and not marks[item] & LONG_MARKS}
+    if unmarked := [str(path) for path in slow if "mark.slow" not in path.read_text("utf-8")]:
+        raise pytest.UsageError(
+            f"`make slow` only runs files that contain mark.slow, and these do not: {unmarked}"
+        )
+    deselected = [item for item in items if marks[item] & (LONG_MARKS - requested)]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if not marks[item] & (LONG_MARKS - requested)]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
-    """Where a test failed, name the seed of its order: `-q` leaves out the line at the start that has it."""
+    """After a failure print the seed of the random order, which `-q` omits at the start."""
     seed = terminalreporter.config.getoption("randomly_seed", None)
     if exitstatus and seed is not None:
-        terminalreporter.write_line(f"this order again: --randomly-seed={seed}")
+        terminalreporter.write_line(f"to repeat this order: --randomly-seed={seed}")
 
 
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
-    """Ctrl-C raises, also where the tests were started in the background of a shell that has it ignored."""
+    """Let Ctrl-C raise even if the shell started the tests in the background and ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -64,7 +66,7 @@ def ctrl_c() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def recorded() -> Path:
     """The folder of recorded sessions beside the checkout; tests that need it skip where it is absent."""
-    where = Path(os.environ.get("FOLDLINE_CORPUS") or Path(__file__).parents[2] / "shared" / "data")
-    if not (where / "sessions").is_dir():
+    folder = Path(os.environ.get("FOLDLINE_CORPUS") or Path(__file__).parents[2] / "shared" / "data")
+    if not (folder / "sessions").is_dir():
         pytest.skip("no recorded sessions beside the checkout (../shared/data, or FOLDLINE_CORPUS)")
-    return where
+    return folder

@@ -5,8 +5,8 @@ from tests.agent.program import Rpc
 
 
 @pytest.fixture(autouse=True)
-def reaped():
-    """No program outlives its test, also where that fails: its pipes would fail whichever test runs next."""
+def kill_programs():
+    """Kill the programs that a test started, even if it failed: open pipes would fail the next test."""
     yield
     while Rpc.running:
         Rpc.running.pop().kill()

@@ -1,4 +1,4 @@
-"""`foldline` as a program of its own, talking to a scripted model over HTTP."""
+"""Run `foldline` as a separate process against a scripted model over HTTP."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PATIENCE = 300.0  # seconds after which a program that hangs is killed, so that
 
 @contextmanager
 def serve_model(answers, *, window=60_000, **more):
-    """Serve a scripted model; yields it and the name by which the agent finds it."""
+    """Serve a scripted model; yield it and the `--model` value that selects it."""
     model = answers if isinstance(answers, Scripted) else Scripted(answers, window=window, **more)
     with serve_in_thread(model) as url:
         yield model, f"openai-compatible:scripted@{url}/v1"
 
 
 def environment(folder, **more):
-    """A machine with a home of its own, and no keys."""
+    """Return the environment of a user with an empty home and no API keys."""
     kept = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_TOKEN"))}
     home = folder / "home"
     home.mkdir(exist_ok=True, parents=True)
@@ -38,8 +38,15 @@ def run_foldline(folder, *words, stdin="", timeout=_PATIENCE, **more):
     return forked.run(words, folder=work, env=environment(folder, **more), stdin=stdin, timeout=timeout)
 
 
+def settings(folder, text):
+    """Write the user settings of the home that `environment` makes in a folder."""
+    file = folder / "home/.foldline/settings.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
 class Rpc:
-    """A running `foldline rpc`; `reaped` in conftest.py ends it with its test, however that ends."""
+    """A running `foldline rpc`; `kill_programs` in conftest.py kills it when the test ends."""
 
     running: ClassVar[list[Rpc]] = []
 
@@ -64,36 +71,36 @@ class Rpc:
     def next(self):
         line = self.process.stdout.readline()
         if not line:
-            raise AssertionError(f"it ended: {self.process.stderr.read()}")
-        found = json.loads(line)
-        self.seen.append(found)
-        return found
+            raise AssertionError(f"the program ended: {self.process.stderr.read()}")
+        event = json.loads(line)
+        self.seen.append(event)
+        return event
 
     def wait(self, kind, **fields):
-        """Read on until an object of that type with these fields comes."""
+        """Read until an event of that type with these fields arrives; return it."""
         while True:
-            found = self.next()
-            if found["type"] == kind and all(found.get(key) == value for key, value in fields.items()):
-                return found
+            event = self.next()
+            if event["type"] == kind and all(event.get(key) == value for key, value in fields.items()):
+                return event
 
     def ask(self, **request):
         """Send a request and return its response's data, or the error's text."""
         self.send(**request)
         while True:
-            found = self.next()
-            if found["type"] == "response" and found["command"] == request["type"]:
-                return found["data"]
-            if found["type"] == "error":
-                assert set(found) == {"type", "error"}
-                return found["error"]
+            event = self.next()
+            if event["type"] == "response" and event["command"] == request["type"]:
+                return event["data"]
+            if event["type"] == "error":
+                assert set(event) == {"type", "error"}
+                return event["error"]
 
     def prompt(self, message):
-        """Have a prompt worked on to its end; returns how it ended."""
+        """Send a prompt and wait for the end of its turn; return the `turn` event."""
         self.send(type="prompt", message=message)
         return self.wait("turn")
 
     def close(self):
-        """End the input; returns the exit code and what was written to stderr."""
+        """Close the input; return the exit code and stderr."""
         self.process.stdin.close()
         if not self.process.stdout.closed:
             self.process.stdout.read()

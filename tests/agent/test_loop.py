@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
-from tests.agent.working import host_on, until
+from tests.agent.working import host_on
+from tests.support.waiting import until
 
 import foldline
 from foldline.dialects import get

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from tests.agent.program import environment, serve_model
-from tests.agent.working import host_on, until
+from tests.agent.working import host_on
 from tests.support import forked
-from tests.support.waiting import wait_until
+from tests.support.waiting import until, wait_until
 
 from foldline.agent import processes
 from foldline.agent.processes import Beginning, run_process

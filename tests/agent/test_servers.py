@@ -6,6 +6,7 @@ import json
 import sys
 
 import pytest
+from tests.agent.program import settings
 from tests.agent.working import host_on
 
 from foldline.testing import call
@@ -30,12 +31,6 @@ def forecast(city: str, days: int = 1) -> str:
 
 server.run()
 '''
-
-
-def settings(folder, text):
-    file = folder / "home/.foldline/settings.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text(text)
 
 
 async def test_the_model_calls_a_tool_of_a_server(tmp_path):

@@ -1,8 +1,17 @@
-"""Add up what the folds of recorded sessions came to, and say it at the end of the run."""
+"""Total the figures of all folds of recorded sessions at the end of the run."""
 
 from __future__ import annotations
 
 import pytest
+from tests.support import corpus
+
+from foldline.core.compact import attempt
+
+
+@pytest.fixture
+def one_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Collect the facts of a range once for all policies: the ids of its entries are hashes of their content."""
+    monkeypatch.setattr(attempt, "collect", corpus.cached_collect())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -10,7 +10,6 @@ from itertools import product
 import pytest
 from tests.support import corpus
 
-from foldline.core.compact import attempt
 from foldline.core.log.entries import Compacted
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState, native_items
@@ -18,7 +17,7 @@ from foldline.dialects import get
 from foldline.loading import from_records
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, WarningRecord, read
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_collection")]
 
 FORMATS = {
     "claude-code": "claude-code", "codex": "codex", "copilot": "copilot-cli", "gemini": "gemini-cli",
@@ -28,11 +27,6 @@ COUNTS = {"claude-code": 3, "codex": 3, "copilot": 2, "gemini": 2, "opencode": 2
 NATIVE = [f"{agent}-{number}" for agent, count in COUNTS.items() for number in range(1, count + 1)]
 ELSEWHERE = ("claude-code-1", "claude-code-2", "claude-code-3", "pi-1", "pi-2")  # folded in test_native.py
 PLAIN = corpus.sessions(corpus.ROOT)
-
-
-@pytest.fixture(autouse=True)
-def one_collection(monkeypatch):
-    monkeypatch.setattr(attempt, "collect", corpus.cached_collect())
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 from tests.support import corpus
 
 import foldline
-from foldline.core.compact import attempt
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Text
@@ -18,18 +17,12 @@ from foldline.core.view import MessageItem
 from foldline.dialects import get
 from foldline.loading import from_messages
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_collection")]
 
 ALL = corpus.sessions(corpus.ROOT)
 SAMPLE = corpus.sample(ALL)
 EVERY = [*product(PRESETS, corpus.SHARES)]
 FEWER = [*product(PRESETS, [0.05]), *product(["foldline"], [0.1, 0.2, 0.5])]
-
-
-@pytest.fixture(autouse=True)
-def one_collection(monkeypatch):
-    """Take the facts of a range once for all policies: the ids of its entries are a hash of what they say."""
-    monkeypatch.setattr(attempt, "collect", corpus.cached_collect())
 
 
 def folded(path, folds, record_property):

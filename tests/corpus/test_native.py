@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 from tests.support import corpus
 
-from foldline.core.compact import attempt
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
@@ -15,15 +14,10 @@ from foldline.core.view import ViewState
 from foldline.loading import from_records
 from foldline.transcripts import CompactionRecord, MessageRecord, read
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_collection")]
 
 NAMES = ("claude-code-1", "claude-code-2", "claude-code-3", "pi-1", "pi-2")
 SHARES = (0.1, 0.5)
-
-
-@pytest.fixture(autouse=True)
-def one_collection(monkeypatch):
-    monkeypatch.setattr(attempt, "collect", corpus.cached_collect())
 
 
 @pytest.fixture

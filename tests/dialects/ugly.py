@@ -2,29 +2,26 @@
 
 # pyright: basic, reportArgumentType=false, reportGeneralTypeIssues=false
 
-# ruff: noqa: N802, A002
+# ruff: noqa: A002
 
 from __future__ import annotations
 
 from typing import Any
 
-
-def U(t):
-    return {"role": "user", "content": t}
+from tests.dialects.samples import assistant, text, thinking, user
 
 
-def nest(n):
-    v = {}
-    for _ in range(n):
-        v = {"a": v}
-    return v
+def nest(depth):
+    value = {}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
 
 
-DEEP = '{"a":' * 500 + "1" + "}" * 500
-GONE: Any = object()  # a field that is not there
+ABSENT: Any = object()  # removes a field
 ODD: dict[str, Any] = {
     "null": None,
-    "missing": GONE,
+    "missing": ABSENT,
     "number": 5,
     "dict": {"a": 1},
     "list": [1],
@@ -38,36 +35,40 @@ ODD: dict[str, Any] = {
     "odd letters": "a b/ü",
     "true": True,
     "deep": nest(500),
-    "deep text": DEEP,
+    "deep text": '{"a":' * 500 + "1" + "}" * 500,
 }
 CASES: dict[tuple[str, str], list[Any]] = {}
 
 
-def held(**fields):
-    return {key: value for key, value in fields.items() if value is not GONE}
+def present(**fields):
+    return {key: value for key, value in fields.items() if value is not ABSENT}
 
 
-def every(dialect, said, *fields):
-    """Put each odd value in each of the fields of what `said` makes."""
+def every(dialect, conversation, *fields):
+    """Put each odd value in each of the fields of a conversation."""
     for field in fields:
         for name, value in ODD.items():
-            CASES[dialect, f"{field} {name}"] = said(**{field: value})
+            CASES[dialect, f"{field} {name}"] = conversation(**{field: value})
+
+
+# ---- OpenAI chat
 
 
 def chat_call(id="c1", name="f", args="{}"):
-    return held(id=id, type="function", function=held(name=name, arguments=args))
+    return present(id=id, type="function", function=present(name=name, arguments=args))
+
+
+def chat_calls(*calls):
+    return {"role": "assistant", "content": None, "tool_calls": list(calls)}
+
+
+def chat_result(content, id=""):
+    return {"role": "tool", "tool_call_id": id, "content": content}
 
 
 def chat(call=None, content="ok", **fields):
-    result = held(role="tool", tool_call_id=fields.get("id", "c1"), content=content)
-    calls = [call or chat_call(**fields)]
-    return [
-        U("do it"),
-        {"role": "assistant", "content": None, "tool_calls": calls},
-        result,
-        {"role": "assistant", "content": "done"},
-        U("next"),
-    ]
+    result = present(role="tool", tool_call_id=fields.get("id", "c1"), content=content)
+    return [user("do it"), chat_calls(call or chat_call(**fields)), result, assistant("done"), user("next")]
 
 
 every("openai-chat", chat, "args", "id", "name", "content")
@@ -79,241 +80,149 @@ for wrong, value in {
     "call text": "x",
 }.items():
     CASES["openai-chat", wrong] = chat(value)
-for part in ({"type": "image_url"}, {"type": "text", "text": None}):
+for part in ({"type": "image_url"}, text(None)):
     CASES["openai-chat", f"content {part['type']}"] = chat(content=[part])
 
 
-def chatmsg(name, *ms):
-    CASES["openai-chat", name] = [U("do it"), *ms, {"role": "assistant", "content": "done"}, U("next")]
+def chat_case(name, *messages):
+    CASES["openai-chat", name] = [user("do it"), *messages, assistant("done"), user("next")]
 
 
-chatmsg(
+def function_call(name, call, result):
+    called = {"role": "assistant", "content": None, "function_call": call}
+    chat_case(name, called, {"role": "function", "name": result, "content": "r"})
+
+
+chat_case(
     "two empty ids",
-    {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [chat_call(id=""), chat_call(id="", name="g")],
-    },
-    {"role": "tool", "tool_call_id": "", "content": "a"},
-    {"role": "tool", "tool_call_id": "", "content": "b"},
+    chat_calls(chat_call(id=""), chat_call(id="", name="g")),
+    chat_result("a"),
+    chat_result("b"),
 )
-chatmsg(
-    "empty ids in two steps",
-    *[
-        m
-        for _ in range(2)
-        for m in (
-            {"role": "assistant", "content": None, "tool_calls": [chat_call(id="")]},
-            {"role": "tool", "tool_call_id": "", "content": "a"},
-        )
-    ],
-)
-chatmsg("tool_calls null", {"role": "assistant", "content": "x", "tool_calls": None})
-chatmsg("tool_calls empty", {"role": "assistant", "content": "x", "tool_calls": []})
-chatmsg(
-    "tool_calls dict",
-    {"role": "assistant", "content": "x", "tool_calls": chat_call()},
-    {"role": "tool", "tool_call_id": "c1", "content": "a"},
-)
-chatmsg("tool_calls str", {"role": "assistant", "content": "x", "tool_calls": "zzz"})
-chatmsg("assistant content null", {"role": "assistant", "content": None})
-chatmsg("user null", {"role": "user", "content": None})
-chatmsg("user empty text part", {"role": "user", "content": [{"type": "text", "text": ""}]})
-chatmsg("user empty list", {"role": "user", "content": []})
-chatmsg(
-    "user image no data",
-    {"role": "user", "content": [{"type": "image_url", "image_url": {}}, {"type": "text", "text": "hi"}]},
-)
-chatmsg("user image empty", {"role": "user", "content": [{"type": "image_url", "image_url": {"url": ""}}]})
-chatmsg(
-    "user audio odd",
-    {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "", "format": "ogg"}}]},
-)
-chatmsg("user file empty", {"role": "user", "content": [{"type": "file", "file": {}}]})
-chatmsg("user str parts", {"role": "user", "content": ["a", None, 5]})
-chatmsg("user with tool_calls", {"role": "user", "content": "x", "tool_calls": [chat_call()]})
-chatmsg("user empty name", {"role": "user", "content": "x", "name": ""})
-chatmsg("user null name", {"role": "user", "content": "x", "name": None})
-chatmsg(
-    "fc null args",
-    {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": None}},
-    {"role": "function", "name": "f", "content": "r"},
-)
-chatmsg(
-    "fc no name",
-    {"role": "assistant", "content": None, "function_call": {"arguments": "{}"}},
-    {"role": "function", "name": "", "content": "r"},
-)
-chatmsg("fc list", {"role": "assistant", "content": "", "function_call": []})
-chatmsg("system null", {"role": "system", "content": None})
-chatmsg("refusal number", {"role": "assistant", "content": None, "refusal": 5})
+chat_case("empty ids in two steps", *[chat_calls(chat_call(id="")), chat_result("a")] * 2)
+chat_case("tool_calls null", {**assistant("x"), "tool_calls": None})
+chat_case("tool_calls empty", {**assistant("x"), "tool_calls": []})
+chat_case("tool_calls dict", {**assistant("x"), "tool_calls": chat_call()}, chat_result("a", "c1"))
+chat_case("tool_calls str", {**assistant("x"), "tool_calls": "zzz"})
+chat_case("assistant content null", assistant(None))
+chat_case("user null", user(None))
+chat_case("user empty text part", user([text("")]))
+chat_case("user empty list", user([]))
+chat_case("user image no data", user([{"type": "image_url", "image_url": {}}, text("hi")]))
+chat_case("user image empty", user([{"type": "image_url", "image_url": {"url": ""}}]))
+chat_case("user audio odd", user([{"type": "input_audio", "input_audio": {"data": "", "format": "ogg"}}]))
+chat_case("user file empty", user([{"type": "file", "file": {}}]))
+chat_case("user str parts", user(["a", None, 5]))
+chat_case("user with tool_calls", {**user("x"), "tool_calls": [chat_call()]})
+chat_case("user empty name", {**user("x"), "name": ""})
+chat_case("user null name", {**user("x"), "name": None})
+function_call("fc null args", {"name": "f", "arguments": None}, "f")
+function_call("fc no name", {"arguments": "{}"}, "")
+chat_case("fc list", {**assistant(""), "function_call": []})
+chat_case("system null", {"role": "system", "content": None})
+chat_case("refusal number", {**assistant(None), "refusal": 5})
 
 
-# anthropic
-def use(**o):
-    return held(**{"type": "tool_use", "id": "t1", "name": "f", "input": {}, **o})
+# ---- Anthropic
 
 
-def res(**o):
-    return held(**{"type": "tool_result", "tool_use_id": "t1", "content": "ok", **o})
+def tool_use(**fields):
+    return present(**{"type": "tool_use", "id": "t1", "name": "f", "input": {}, **fields})
 
 
-def ant(id="t1", name="f", args=GONE, content="ok", **more):
+def tool_result(**fields):
+    return present(**{"type": "tool_result", "tool_use_id": "t1", "content": "ok", **fields})
+
+
+def claude(id="t1", name="f", args=ABSENT, content="ok", **more):
     return [
-        U("do it"),
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "text", "text": "x"},
-                use(id=id, name=name, input=args),
-            ],
-        },
-        {"role": "user", "content": [res(tool_use_id=id, content=content, **more)]},
-        {"role": "assistant", "content": "done"},
-        U("next"),
+        user("do it"),
+        assistant([text("x"), tool_use(id=id, name=name, input=args)]),
+        user([tool_result(tool_use_id=id, content=content, **more)]),
+        assistant("done"),
+        user("next"),
     ]
 
 
-every("anthropic", ant, "args", "id", "name", "content", "is_error")
-CASES["anthropic", "long"] = ant(id="a" * 200, name="n" * 300)
+every("anthropic", claude, "args", "id", "name", "content", "is_error")
+CASES["anthropic", "long"] = claude(id="a" * 200, name="n" * 300)
 for part in (
     {"type": "image"},
     {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ""}},
-    {"type": "text", "text": None},
+    text(None),
     {"type": "thinking", "thinking": "x"},
 ):
-    CASES["anthropic", f"content {part}"] = ant(content=[part])
+    CASES["anthropic", f"content {part}"] = claude(content=[part])
 LINKED = {"type": "image", "source": {"type": "url", "url": "https://x"}}
-CASES["anthropic", "error image"] = ant(is_error=True, content=[LINKED])
-CASES["anthropic", "error empty"] = ant(is_error=True, content="")
-CASES["anthropic", "split results"] = [
-    U("do"),
-    {"role": "assistant", "content": [use(id="a"), use(id="b")]},
-    {"role": "user", "content": [res(tool_use_id="a")]},
-    {"role": "user", "content": [res(tool_use_id="b")]},
-    {"role": "assistant", "content": "done"},
-    U("n"),
-]
-CASES["anthropic", "split results text between"] = [
-    U("do"),
-    {"role": "assistant", "content": [use(id="a"), use(id="b")]},
-    {"role": "user", "content": [res(tool_use_id="a"), {"type": "text", "text": "note"}]},
-    {"role": "user", "content": [res(tool_use_id="b")]},
-    {"role": "assistant", "content": "done"},
-    U("n"),
-]
-CASES["anthropic", "text before result"] = [
-    U("do"),
-    {"role": "assistant", "content": [use(id="a")]},
-    {"role": "user", "content": [{"type": "text", "text": "note"}, res(tool_use_id="a")]},
-    {"role": "assistant", "content": "done"},
-    U("n"),
-]
-CASES["anthropic", "two empty ids"] = [
-    U("do"),
-    {"role": "assistant", "content": [use(id=""), use(id="", name="g")]},
-    {"role": "user", "content": [res(tool_use_id=""), res(tool_use_id="", content="2")]},
-    {"role": "assistant", "content": "done"},
-    U("n"),
-]
-CASES["anthropic", "empty ids twice"] = [
-    U("do"),
-    *[
-        m
-        for _ in range(2)
-        for m in (
-            {"role": "assistant", "content": [use(id="")]},
-            {"role": "user", "content": [res(tool_use_id="")]},
-        )
+CASES["anthropic", "error image"] = claude(is_error=True, content=[LINKED])
+CASES["anthropic", "error empty"] = claude(is_error=True, content="")
+TWO_CALLS = assistant([tool_use(id="a"), tool_use(id="b")])
+A, B = tool_result(tool_use_id="a"), tool_result(tool_use_id="b")
+NO_ID = tool_result(tool_use_id="")
+for wrong, messages in {
+    "split results": [TWO_CALLS, user([A]), user([B])],
+    "split results text between": [TWO_CALLS, user([A, text("note")]), user([B])],
+    "text before result": [assistant([tool_use(id="a")]), user([text("note"), A])],
+    "two empty ids": [
+        assistant([tool_use(id=""), tool_use(id="", name="g")]),
+        user([NO_ID, tool_result(tool_use_id="", content="2")]),
     ],
-    {"role": "assistant", "content": "done"},
-    U("n"),
-]
+    "empty ids twice": [assistant([tool_use(id="")]), user([NO_ID])] * 2,
+}.items():
+    CASES["anthropic", wrong] = [user("do"), *messages, assistant("done"), user("n")]
 
 
-def antm(name, *ms):
-    CASES["anthropic", name] = [
-        {
-            "role": "user",
-            "content": [
-                {"type": "image", "source": {"type": "url", "url": "https://x/y.png"}},
-                {"type": "text", "text": "q"},
-            ],
-        },
-        *ms,
-        {"role": "assistant", "content": [{"type": "text", "text": "done"}]},
-        U("next"),
-    ]
+def claude_case(name, *messages):
+    picture = {"type": "image", "source": {"type": "url", "url": "https://x/y.png"}}
+    question = user([picture, text("q")])
+    CASES["anthropic", name] = [question, *messages, assistant([text("done")]), user("next")]
 
 
-antm("assistant null", {"role": "assistant", "content": None})
-antm("assistant empty str", {"role": "assistant", "content": ""})
-antm("assistant space str", {"role": "assistant", "content": "  "})
-antm("assistant empty text", {"role": "assistant", "content": [{"type": "text", "text": ""}]})
-antm(
-    "thinking no sig",
-    {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "x"}]},
+UNSIGNED = {"type": "thinking", "thinking": "hm"}
+SIGNED = thinking("hm", "s")
+BITMAP = {"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": "aGk="}}
+claude_case("assistant null", assistant(None))
+claude_case("assistant empty str", assistant(""))
+claude_case("assistant space str", assistant("  "))
+claude_case("assistant empty text", assistant([text("")]))
+claude_case("thinking no sig", assistant([UNSIGNED, text("x")]))
+claude_case("thinking null", assistant([thinking(None, None), text("x")]))
+claude_case("redacted empty", assistant([{"type": "redacted_thinking"}, text("x")]))
+claude_case("thinking only", assistant([SIGNED]))
+claude_case("user thinking", user([SIGNED, text("x")]))
+claude_case("user strs", user(["a", None]))
+claude_case("user empty", user(""))
+claude_case("user image none", user([{"type": "image"}]))
+claude_case("user image badtype", user([BITMAP]))
+claude_case("doc none", user([{"type": "document"}]))
+claude_case("user tool_use", user([tool_use()]))
+claude_case("assistant result", assistant([tool_result(), text("x")]))
+
+
+# ---- Bedrock Converse
+
+
+def converse(id="t1", name="f", args=ABSENT, content=({"text": "ok"},), status=ABSENT):
+    call = present(toolUseId=id, name=name, input=args)
+    content = list(content) if isinstance(content, tuple) else content
+    result = present(toolUseId=id, content=content, status=status)
+    return converse_turns(
+        assistant([{"text": "x"}, {"toolUse": call}]),
+        user([{"toolResult": result}]),
+        assistant([{"text": "done"}]),
+    )
+
+
+def converse_turns(*messages):
+    return [user([{"text": "do it"}]), *messages, user([{"text": "next"}])]
+
+
+every("bedrock-converse", converse, "args", "id", "name", "content", "status")
+CASES["bedrock-converse", "two empty ids"] = converse_turns(
+    assistant([{"toolUse": {"toolUseId": "", "name": name}} for name in "fg"]),
+    user([{"toolResult": {"toolUseId": "", "content": [{"text": letter}]}} for letter in "ab"]),
+    assistant([{"text": "done"}]),
 )
-antm(
-    "thinking null",
-    {
-        "role": "assistant",
-        "content": [{"type": "thinking", "thinking": None, "signature": None}, {"type": "text", "text": "x"}],
-    },
-)
-antm(
-    "redacted empty",
-    {"role": "assistant", "content": [{"type": "redacted_thinking"}, {"type": "text", "text": "x"}]},
-)
-antm(
-    "thinking only",
-    {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}]},
-)
-antm(
-    "user thinking",
-    {
-        "role": "user",
-        "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "x"}],
-    },
-)
-antm("user strs", {"role": "user", "content": ["a", None]})
-antm("user empty", {"role": "user", "content": ""})
-antm("user image none", {"role": "user", "content": [{"type": "image"}]})
-antm(
-    "user image badtype",
-    {
-        "role": "user",
-        "content": [
-            {"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": "aGk="}}
-        ],
-    },
-)
-antm("doc none", {"role": "user", "content": [{"type": "document"}]})
-antm("user tool_use", {"role": "user", "content": [use()]})
-antm("assistant result", {"role": "assistant", "content": [res(), {"type": "text", "text": "x"}]})
-
-
-# bedrock converse
-def conv(id="t1", name="f", args=GONE, content=({"text": "ok"},), status=GONE):
-    use = held(toolUseId=id, name=name, input=args)
-    told = held(toolUseId=id, content=list(content) if isinstance(content, tuple) else content, status=status)
-    return [
-        U([{"text": "do it"}]),
-        {"role": "assistant", "content": [{"text": "x"}, {"toolUse": use}]},
-        U([{"toolResult": told}]),
-        {"role": "assistant", "content": [{"text": "done"}]},
-        U([{"text": "next"}]),
-    ]
-
-
-every("bedrock-converse", conv, "args", "id", "name", "content", "status")
-CASES["bedrock-converse", "two empty ids"] = [
-    U([{"text": "do it"}]),
-    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "", "name": name}} for name in "fg"]},
-    U([{"toolResult": {"toolUseId": "", "content": [{"text": text}]}} for text in "ab"]),
-    {"role": "assistant", "content": [{"text": "done"}]},
-    U([{"text": "next"}]),
-]
 for wrong, blocks in {
     "null": None,
     "string": "hi",
@@ -321,7 +230,7 @@ for wrong, blocks in {
     "blank": [{"text": " "}],
     "text null": [{"text": None}],
     "strings": ["a", None],
-    "typed": [{"type": "text", "text": "x"}],
+    "typed": [text("x")],
     "image none": [{"image": {}}],
     "image tiff": [{"image": {"format": "tiff", "source": {"bytes": "aGk="}}}],
     "image empty": [{"image": {"format": "png", "source": {"bytes": ""}}}],
@@ -332,49 +241,55 @@ for wrong, blocks in {
 }.items():
     for role in ("user", "assistant"):
         if (role, wrong) != ("assistant", "use"):
-            CASES["bedrock-converse", f"{role} {wrong}"] = [
-                U([{"text": "do it"}]),
-                {"role": role, "content": blocks},
-                {"role": "assistant", "content": [{"text": "done"}]},
-                U([{"text": "next"}]),
-            ]
-for wrong, held_ in {
+            odd_message = {"role": role, "content": blocks}
+            CASES["bedrock-converse", f"{role} {wrong}"] = converse_turns(
+                odd_message, assistant([{"text": "done"}])
+            )
+for wrong, reasoning in {
     "none": {},
     "text null": {"reasoningText": {"text": None}},
     "only": {"reasoningText": {"text": "a"}},
 }.items():
-    CASES["bedrock-converse", f"reasoning {wrong}"] = [
-        U([{"text": "do it"}]),
-        {"role": "assistant", "content": [{"reasoningContent": held_}]},
-        U([{"text": "next"}]),
-    ]
+    CASES["bedrock-converse", f"reasoning {wrong}"] = converse_turns(
+        assistant([{"reasoningContent": reasoning}])
+    )
 
 
-# responses
-def fc(**o):
-    return held(**{"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}", **o})
+# ---- OpenAI Responses
 
 
-def fo(**o):
-    return held(**{"type": "function_call_output", "call_id": "c1", "output": "ok", **o})
+def item(role, content):
+    return {"type": "message", "role": role, "content": content}
 
 
-def rsp(id="c1", name="f", args="{}", content="ok", pair=None):
+def function_item(**fields):
+    return present(**{"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}", **fields})
+
+
+def output_item(**fields):
+    return present(**{"type": "function_call_output", "call_id": "c1", "output": "ok", **fields})
+
+
+def items(id="c1", name="f", args="{}", content="ok", pair=None):
+    pair = pair or (
+        function_item(call_id=id, name=name, arguments=args),
+        output_item(call_id=id, output=content),
+    )
     return [
-        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "do"}]},
-        *(pair or (fc(call_id=id, name=name, arguments=args), fo(call_id=id, output=content))),
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]},
-        {"type": "message", "role": "user", "content": "next"},
+        item("user", [{"type": "input_text", "text": "do"}]),
+        *pair,
+        item("assistant", [{"type": "output_text", "text": "done"}]),
+        item("user", "next"),
     ]
 
 
-every("openai-responses", rsp, "args", "id", "name", "content")
+every("openai-responses", items, "args", "id", "name", "content")
 for part in (
     {"type": "input_image"},
     {"type": "input_text", "text": None},
     {"type": "output_text", "text": "x"},
 ):
-    CASES["openai-responses", f"content {part['type']}"] = rsp(content=[part])
+    CASES["openai-responses", f"content {part['type']}"] = items(content=[part])
 for kind, key in {
     "custom_tool_call": "input",
     "shell_call": "action",
@@ -382,113 +297,93 @@ for kind, key in {
     "apply_patch_call": "operation",
     "computer_call": "action",
 }.items():
-    asked = {"type": kind, "call_id": "c1", key: None, **({"name": "f"} if key == "input" else {})}
-    CASES["openai-responses", f"{kind} null"] = rsp(
-        pair=(asked, {"type": f"{kind}_output", "call_id": "c1", "output": None})
-    )
+    call = {"type": kind, "call_id": "c1", key: None, **({"name": "f"} if key == "input" else {})}
+    output = {"type": f"{kind}_output", "call_id": "c1", "output": None}
+    CASES["openai-responses", f"{kind} null"] = items(pair=(call, output))
+for wrong, odd_items in {
+    "reasoning null": [{"type": "reasoning", "summary": None, "id": "r1"}],
+    "reasoning str": [{"type": "reasoning", "id": "r", "summary": ["x"]}],
+    "content null": [item("assistant", None)],
+    "content empty": [item("assistant", "")],
+    "content emptylist": [item("user", [])],
+    "img none": [item("user", [{"type": "input_image"}, {"type": "input_text", "text": "x"}])],
+    "strs": [item("user", ["a"])],
+    "text empty": [item("user", [{"type": "input_text", "text": ""}])],
+    "text null": [item("user", [{"type": "input_text", "text": None}])],
+    "two empty ids": [
+        function_item(call_id=""),
+        function_item(call_id="", name="g"),
+        output_item(call_id=""),
+        output_item(call_id="", output="b"),
+    ],
+}.items():
+    CASES["openai-responses", wrong] = items(pair=odd_items)
 
 
-def rm(name, *ms):
-    CASES["openai-responses", name] = [
-        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "do"}]},
-        *ms,
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]},
-        {"type": "message", "role": "user", "content": "next"},
-    ]
+# ---- UI messages
 
 
-rm("reasoning null", {"type": "reasoning", "summary": None, "id": "r1"})
-rm("reasoning str", {"type": "reasoning", "id": "r", "summary": ["x"]})
-rm("content null", {"type": "message", "role": "assistant", "content": None})
-rm("content empty", {"type": "message", "role": "assistant", "content": ""})
-rm("content emptylist", {"type": "message", "role": "user", "content": []})
-rm(
-    "img none",
-    {
-        "type": "message",
-        "role": "user",
-        "content": [{"type": "input_image"}, {"type": "input_text", "text": "x"}],
-    },
-)
-rm("strs", {"type": "message", "role": "user", "content": ["a"]})
-rm("text empty", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": ""}]})
-rm("text null", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": None}]})
-rm("two empty ids", fc(call_id=""), fc(call_id="", name="g"), fo(call_id=""), fo(call_id="", output="b"))
+def ui_case(name, *messages, last="next"):
+    first = {"id": "m1", "role": "user", "parts": [text("do")]}
+    CASES["ui-message", name] = [first, *messages, {"id": "m3", "role": "user", "parts": [text(last)]}]
 
 
-# ui
-def ui(name, part, *more):
-    CASES["ui-message", name] = [
-        {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "do"}]},
-        {
-            "id": "m2",
-            "role": "assistant",
-            "parts": [{"type": "step-start"}, part, {"type": "text", "text": "done"}],
-        },
-        *more,
-        {"id": "m3", "role": "user", "parts": [{"type": "text", "text": "next"}]},
-    ]
+def ui_part(name, part):
+    ui_case(name, {"id": "m2", "role": "assistant", "parts": [{"type": "step-start"}, part, text("done")]})
 
 
-def tp(**o):
+def tool_part(**fields):
     part = {"type": "tool-f", "toolCallId": "c1", "state": "output-available", "input": {}, "output": "ok"}
-    return held(**{**part, **o})
+    return present(**{**part, **fields})
 
 
 for key in ("input", "output", "toolCallId"):
     for wrong, value in ODD.items():
-        ui(f"{key} {wrong}", tp(**{key: value}))
-ui("output image", tp(output={"type": "content", "value": [{"type": "media"}]}))
-ui("name empty", tp(type="tool-"))
-ui("dynamic no name", tp(type="dynamic-tool"))
-ui("dynamic null name", tp(type="dynamic-tool", toolName=None))
-ui("state missing", tp(state=GONE))
-ui("state weird", tp(state="weird"))
-ui("errtext missing", tp(state="output-error", output=GONE))
-ui("text null", {"type": "text", "text": None})
-ui("text empty", {"type": "text", "text": ""})
-ui("file no url", {"type": "file", "mediaType": "image/png"})
-ui("file null", {"type": "file", "mediaType": None, "url": None})
-ui("reasoning null", {"type": "reasoning", "text": None})
-ui("part null", None)
-ui("part str", "x")
-ui("part notype", {"text": "x"})
-CASES["ui-message", "parts null"] = [
-    {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "do"}]},
-    {"id": "m2", "role": "assistant", "parts": None},
-    {"id": "m3", "role": "user", "parts": [{"type": "text", "text": "n"}]},
-]
-CASES["ui-message", "parts empty"] = [
-    {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "do"}]},
-    {"id": "m2", "role": "assistant", "parts": []},
-    {"id": "m3", "role": "user", "parts": [{"type": "text", "text": "n"}]},
-]
+        ui_part(f"{key} {wrong}", tool_part(**{key: value}))
+ui_part("output image", tool_part(output={"type": "content", "value": [{"type": "media"}]}))
+ui_part("name empty", tool_part(type="tool-"))
+ui_part("dynamic no name", tool_part(type="dynamic-tool"))
+ui_part("dynamic null name", tool_part(type="dynamic-tool", toolName=None))
+ui_part("state missing", tool_part(state=ABSENT))
+ui_part("state weird", tool_part(state="weird"))
+ui_part("errtext missing", tool_part(state="output-error", output=ABSENT))
+ui_part("text null", text(None))
+ui_part("text empty", text(""))
+ui_part("file no url", {"type": "file", "mediaType": "image/png"})
+ui_part("file null", {"type": "file", "mediaType": None, "url": None})
+ui_part("reasoning null", {"type": "reasoning", "text": None})
+ui_part("part null", None)
+ui_part("part str", "x")
+ui_part("part notype", {"text": "x"})
+ui_case("parts null", {"id": "m2", "role": "assistant", "parts": None}, last="n")
+ui_case("parts empty", {"id": "m2", "role": "assistant", "parts": []}, last="n")
 CASES["ui-message", "id missing"] = [
-    {"role": "user", "parts": [{"type": "text", "text": "do"}]},
-    {"id": None, "role": "assistant", "parts": [{"type": "text", "text": "d"}]},
-    {"id": "", "role": "user", "parts": [{"type": "text", "text": "n"}]},
+    {"role": "user", "parts": [text("do")]},
+    {"id": None, "role": "assistant", "parts": [text("d")]},
+    {"id": "", "role": "user", "parts": [text("n")]},
 ]
 
 
-# gemini
-def contents(name, *said):
-    CASES["gemini", name] = [
-        {"role": "user", "parts": [{"text": "do it"}]},
-        *said,
-        {"role": "model", "parts": [{"text": "done"}]},
-        {"role": "user", "parts": [{"text": "next"}]},
-    ]
+# ---- Gemini
 
 
-def function(*, args=GONE, id="c1", name="f", response=GONE, signature=GONE, parts=GONE):
-    call = held(functionCall=held(id=id, name=name, args=args), thoughtSignature=signature)
-    told = {"functionResponse": held(id=id, name=name, response=response, parts=parts)}
-    return [{"role": "model", "parts": [call]}, {"role": "user", "parts": [told]}]
+def gemini_case(name, *contents):
+    first, *last = (
+        {"role": role, "parts": [{"text": words}]}
+        for role, words in (("user", "do it"), ("model", "done"), ("user", "next"))
+    )
+    CASES["gemini", name] = [first, *contents, *last]
+
+
+def function(*, args=ABSENT, id="c1", name="f", response=ABSENT, signature=ABSENT, parts=ABSENT):
+    call = present(functionCall=present(id=id, name=name, args=args), thoughtSignature=signature)
+    result = {"functionResponse": present(id=id, name=name, response=response, parts=parts)}
+    return [{"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]
 
 
 for key in ("args", "id", "name", "response", "signature", "parts"):
     for wrong, value in ODD.items():
-        contents(f"{key} {wrong}", *function(**{"response": {"output": "ok"}, key: value}))
+        gemini_case(f"{key} {wrong}", *function(**{"response": {"output": "ok"}, key: value}))
 for wrong, part in {
     "text null": {"text": None},
     "text number": {"text": 5},
@@ -504,15 +399,15 @@ for wrong, part in {
     "part null": None,
     "part text": "x",
 }.items():
-    contents(wrong, {"role": "model", "parts": [part, {"text": "ok"}]})
+    gemini_case(wrong, {"role": "model", "parts": [part, {"text": "ok"}]})
 for wrong, value in ODD.items():
-    contents(f"content {wrong}", held(role="model", parts=value))
-contents(
+    gemini_case(f"content {wrong}", present(role="model", parts=value))
+gemini_case(
     "two kinds",
     {"role": "model", "parts": [{"text": "x", "functionCall": {"name": "f"}, "thoughtSignature": "c2ln"}]},
     {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]},
 )
-contents(
+gemini_case(
     "role odd", {"role": "tool", "parts": [{"text": "x"}]}, {"role": "assistant", "parts": [{"text": "y"}]}
 )
-contents("call of the user", {"role": "user", "parts": [{"functionCall": {"name": "f"}}]})
+gemini_case("call of the user", {"role": "user", "parts": [{"functionCall": {"name": "f"}}]})

@@ -6,6 +6,7 @@ import asyncio
 import os
 
 import pytest
+from tests.dialects.samples import user
 from tests.exports.sessions import call, entries
 from tests.mcp.homes import write_transcript
 from tests.mcp.test_tools import asked
@@ -19,10 +20,6 @@ UNCLEAR = "unclear which session this is: pass `session`"
 SEARCH = {"role": "assistant", "content": [call(1, "foldline_recall_search", query="marmalade")]}
 RULES = {"role": "assistant", "content": [call(1, "foldline_user_rules")]}
 FOLDS = {"role": "assistant", "content": [call(1, "foldline_fold_session")]}
-
-
-def user(text):
-    return {"role": "user", "content": text}
 
 
 async def said(store, name, *messages):

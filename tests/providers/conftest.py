@@ -35,7 +35,7 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def serve() -> AsyncIterator[Callable[..., Any]]:
-    """Start a server with these answers, and a provider of the dialect that talks to it."""
+    """Return a function that starts a server with these answers and a provider connected to it."""
     async with AsyncExitStack() as stack:
 
         async def start(

@@ -23,16 +23,16 @@ from foldline.testing import Scripted, serve_in_thread
 
 @contextlib.contextmanager
 def run_service(**changes: Any) -> Generator[str]:
-    """Serve the service in a thread of its own; yields its URL."""
+    """Run the service in a thread; yield its URL."""
     ready = threading.Event()
     urls = []
 
-    def tell(url):
+    def on_ready(url):
         urls.append(url)
         ready.set()
 
-    given = {"summaries": "offline", "drain": 60.0, **changes}
-    server = HttpServer(msgspec.structs.replace(ServeSettings(port=0), **given), tell)
+    settings = {"summaries": "offline", "drain": 60.0, **changes}
+    server = HttpServer(msgspec.structs.replace(ServeSettings(port=0), **settings), on_ready)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     assert ready.wait(60)
@@ -43,13 +43,13 @@ def run_service(**changes: Any) -> Generator[str]:
         thread.join(120)
 
 
-WORKERS = contextvars.ContextVar("workers", default=1)  # services over one store in place of each one
-SIBLINGS = {}  # of the URL of such a service: all of them
+WORKERS = contextvars.ContextVar("workers", default=1)  # how many services share each store
+SIBLINGS = {}  # URL of the first service -> URLs of all that share its store
 
 
 @pytest.fixture(autouse=True)
 def two_workers():
-    """Put two services over one store in place of each one; every request goes to the other."""
+    """Run two services on one store instead of each one; requests alternate between them."""
     token = WORKERS.set(2)
     yield
     WORKERS.reset(token)
@@ -57,7 +57,7 @@ def two_workers():
 
 @contextlib.contextmanager
 def run_services(*, store="memory://", **changes):
-    """Serve as many services over one store as `WORKERS` says; yields the URL of the first."""
+    """Run `WORKERS` services on one store; yield the URL of the first."""
     count = WORKERS.get()
     if count == 1:
         with run_service(store=store, **changes) as url:
@@ -74,7 +74,7 @@ def run_services(*, store="memory://", **changes):
 
 
 def freeze_rate_clock(monkeypatch):
-    """Stop the clock of rates: on a slow machine the next request would come when it may."""
+    """Stop the clock of the rate limit: on a slow machine the next request would be allowed again."""
     now = time.time()
     monkeypatch.setattr(rate, "time", SimpleNamespace(time=lambda: now, monotonic=time.monotonic))
 
@@ -83,22 +83,22 @@ class AlternatingClients:
     """HTTP clients of several services over one store: each request goes to the next."""
 
     def __init__(self, make, url):
-        self._all = [make(one) for one in SIBLINGS.get(url, [url])]
+        self._all = [make(url) for url in SIBLINGS.get(url, [url])]
         self._next = itertools.cycle(self._all)
 
     def __getattr__(self, name):
         return getattr(next(self._next), name)
 
     def close(self):
-        for one in self._all:
-            one.close()
+        for client in self._all:
+            client.close()
 
 
 @contextlib.contextmanager
 def run_gateway(answers, *, window=60_000, store="memory://", fold_at=None, **changes):
     """Serve a scripted model, and the service in front of it; yields the service's URL and the model.
 
-    `fold_at` is the window that the service is told, where it is not the model's.
+    `fold_at` is the window that the service assumes, if it differs from the model's.
     """
     window = fold_at or window
     model = answers if isinstance(answers, Scripted) else Scripted(answers, window=window)
@@ -111,6 +111,6 @@ def run_gateway(answers, *, window=60_000, store="memory://", fold_at=None, **ch
             window=window,
             store=store,
             **changes,
-        ) as at,
+        ) as service_url,
     ):
-        yield at, model
+        yield service_url, model

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-from tests.service.api.client import Client, reply, user
+from tests.service.api.client import FILLER, Client, reply, user
 from tests.service.served import run_gateway, run_service
 from tests.service.supervised import supervised
 from tests.service.upstream import JSON, Prepared, served_upstream
@@ -30,7 +30,6 @@ pytestmark = pytest.mark.slow
 
 TOKEN = "Walrus-4711-Token-0815"
 OTHER = "heron.9f8e7d6c5b4a3210"
-FILLER = "It works as it was asked for, and every word of it is needed. " * 30
 SUMMARY = "## Goal\nMend the parser.\n\n## Progress\n- It was read, and its tests were run.\n\n## Next steps\n- Go on.\n"
 
 

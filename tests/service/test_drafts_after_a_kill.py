@@ -8,7 +8,7 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from tests.service.api.client import Client, reply, user
+from tests.service.api.client import FILLER, Client, reply, user
 from tests.service.supervised import supervised
 from tests.support.gateway_agents import SUMMARY
 from tests.support.postgres import postgres_server, postgres_url  # noqa: F401
@@ -19,8 +19,6 @@ from foldline.service.jobs.drafts import ROWS
 from foldline.service.presence import WORKERS
 from foldline.stores import open_store
 from foldline.testing import Scripted, serve_in_thread
-
-FILLER = "It works as it was asked for, and every word of it is needed. " * 30
 
 
 class Summaries(Scripted):

@@ -9,6 +9,7 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from tests.service.api.client import FILLER
 from tests.service.served import SIBLINGS, AlternatingClients, freeze_rate_clock, run_gateway, run_service
 from tests.service.upstream import Prepared, served_upstream, upstream
 from tests.support import patient
@@ -22,7 +23,6 @@ from foldline.service.gateway.session_finder import SessionFinder, goes_on_from
 from foldline.session.links import links
 from foldline.testing import Answer, Refusal, Scripted
 
-FILLER = "It works as it was asked for, and every word of it is needed. " * 30
 RULE = "Never push to main."
 
 

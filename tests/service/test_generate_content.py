@@ -6,6 +6,7 @@ import json
 
 import httpx2
 import pytest
+from tests.service.api.client import FILLER
 from tests.service.served import run_gateway, run_service
 from tests.support import patient
 
@@ -17,7 +18,6 @@ from foldline.testing import Answer, Refusal, Scripted
 pytestmark = pytest.mark.slow
 
 MODEL = "gemini-3-pro"  # wants signatures
-FILLER = "It works as it was asked for, and every word of it is needed. " * 30
 TOKEN = "0123456789abcdef0123"
 RULE = "Never push to main."
 

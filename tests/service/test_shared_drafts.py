@@ -95,7 +95,7 @@ async def test_a_draft_that_one_has_made_is_committed_by_the_other_without_a_cal
         [done] = await compacted(store)
         assert done.receipt.repeated == 0
         assert (one.gate.asked, two.gate.asked) == (1, 0)
-        assert [event.drafted for event in two.heard.of("compacted")] == [True]
+        assert [event.drafted for event in two.heard.named("compacted")] == [True]
         await one.session.context()
         assert one.drafts.ready is None
 
@@ -140,8 +140,8 @@ async def test_a_draft_is_not_begun_a_third_time(store):
         await asyncio.wait_for(two.gate.begun.wait(), 60)
         await two.die()
         number = await three.grow(SOFT, number)
-        await settled(lambda: three.heard.of("draft_failed"))
-        assert "2 processes died" in three.heard.of("draft_failed")[0].detail
+        await settled(lambda: three.heard.named("draft_failed"))
+        assert "2 processes died" in three.heard.named("draft_failed")[0].detail
         assert three.gate.asked == 0
         assert await store.key_values.get(drafts.ROWS, "s") is None
 
@@ -162,7 +162,7 @@ async def test_what_makes_a_draft_void_cancels_it_where_it_is_made(store, monkey
             await store.purge("s")
         await settled(lambda: not one.drafts.running)
         assert one.drafts.ready is None
-        assert not one.heard.of("draft_failed")
+        assert not one.heard.named("draft_failed")
         assert await store.key_values.get(drafts.ROWS, "s") is None
 
 
@@ -185,7 +185,7 @@ async def test_a_compaction_in_the_place_of_a_dead_workers_draft_says_so(store):
         await two.grow(8_600, number)
         [done] = await compacted(store)
         assert done.receipt.repeated == 1
-        assert two.heard.of("compaction_started")
+        assert two.heard.named("compaction_started")
 
 
 async def test_a_fold_that_two_wait_for_is_paid_once(store):

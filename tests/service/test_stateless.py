@@ -6,13 +6,12 @@ import json
 
 import httpx2
 import pytest
+from tests.service.api.client import FILLER
 from tests.service.served import run_gateway, run_service
 from tests.support import patient
 from tests.support.ui_chunks import chunks_of
 
 from foldline.testing import Answer, Refusal, Scripted, call
-
-FILLER = "It works as it was asked for, and every word of it is needed. " * 30
 
 
 def said(role, number, text=FILLER):

@@ -116,7 +116,7 @@ async def test_the_draft_of_foldline_begins_after_the_reply(store):
     session = session_on(store, gate)
     heard = Events(session)
     number = await nearly_full(session, SOFT)
-    assert not heard.of("draft_started")
+    assert not heard.named("draft_started")
     await session.append(long_answer(number))
     await asyncio.wait_for(gate.begun.wait(), 60)
     assert heard.names[-1] == "draft_started"
@@ -237,7 +237,7 @@ async def test_by_hand_what_goes_on_in_the_background_gives_way(store):
     receipt = await asyncio.wait_for(doing, 60)
     await session.settled()
     assert receipt.reason == "manual"
-    assert [event.receipt.reason for event in heard.of("compacted")] == ["manual"]
+    assert [event.receipt.reason for event in heard.named("compacted")] == ["manual"]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ async def test_a_reply_that_the_window_cut_short_is_mended_and_asked_for_again(s
     assert session.view_tokens < size
     assert messages[-1] == prompt(12)
     assert session.max_tokens is None, "a shorter reply is what was wrong"
-    assert heard.of("compacted")[0].receipt.reason == "overflow"
+    assert heard.named("compacted")[0].receipt.reason == "overflow"
     assert session.setup.window == WIDE, "its end may have been a limit of the server's"
     with pytest.raises(OverflowRemains):
         await session.overflowed(reply, max_tokens=max_tokens)

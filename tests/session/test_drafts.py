@@ -59,7 +59,7 @@ async def test_at_the_hard_trigger_the_draft_is_committed_without_another_call(s
     number = await grow_to(session, HARD, number + 1)
     await session.append(prompt(number))
     messages = await session.context()
-    [done] = heard.of("compacted")
+    [done] = heard.named("compacted")
     assert done.drafted
     assert gate.asked == 1
     assert "compaction_started" not in heard.names
@@ -96,11 +96,11 @@ async def test_what_a_draft_commits_is_what_a_fresh_reader_sees(store):
     session = session_on(store, gate)
     heard = Events(session)
     number = 0
-    while not heard.of("compacted"):
+    while not heard.named("compacted"):
         await run_turns(session, 1, number)
         await settled(lambda: not session._compactor.drafts.running)
         number += 1
-    assert heard.of("compacted")[0].drafted
+    assert heard.named("compacted")[0].drafted
     other = session_on(store)
     assert await other.context() == await session.context()
     assert other.view_tokens == session.view_tokens
@@ -181,7 +181,7 @@ async def test_only_where_no_draft_is_there_somebody_waits(store):
     assert "draft_started" not in heard.names
     gate.go.set()
     await asyncio.wait_for(waiting, 60)
-    assert [event.drafted for event in heard.of("compacted")] == [False]
+    assert [event.drafted for event in heard.named("compacted")] == [False]
 
 
 async def test_a_pin_set_after_the_draft_is_quoted_by_what_is_committed(store):
@@ -238,8 +238,8 @@ async def test_a_draft_whose_summariser_fails_is_written_offline(store):
     heard = Events(session)
     await context_at(session, SOFT)
     await settled(lambda: session._compactor.drafts.ready is not None)
-    assert heard.of("draft_ready")[0].receipt.summarizer == "offline"
-    assert not heard.of("draft_failed")
+    assert heard.named("draft_ready")[0].receipt.summarizer == "offline"
+    assert not heard.named("draft_failed")
 
 
 async def test_by_hand_a_draft_in_the_making_is_dropped(store):
@@ -251,7 +251,7 @@ async def test_by_hand_a_draft_in_the_making_is_dropped(store):
     gate.go.set()
     receipt = await asyncio.wait_for(doing, 60)
     assert receipt.reason == "manual"
-    assert not heard.of("draft_ready")
+    assert not heard.named("draft_ready")
     assert not session._compactor.drafts.running
 
 
@@ -260,8 +260,8 @@ async def test_a_policy_without_background_drafts_nothing(store):
     session = session_on(store, gate, policy=policy_with(background=False))
     heard = Events(session)
     await run_turns(session, 20)
-    assert heard.of("compacted")
-    assert not heard.of("draft_started")
+    assert heard.named("compacted")
+    assert not heard.named("draft_started")
 
 
 async def test_a_prune_that_is_enough_is_drafted_and_committed_without_a_summary(store):
@@ -278,10 +278,10 @@ async def test_a_prune_that_is_enough_is_drafted_and_committed_without_a_summary
         assert session.view_tokens <= USABLE
         await session.append(answer(number, 1))
         await settled(lambda: not session._compactor.drafts.running)
-    assert heard.of("pruned")
-    assert any(event.drafted for event in heard.of("pruned"))
+    assert heard.named("pruned")
+    assert any(event.drafted for event in heard.named("pruned"))
     pruned = [entry async for entry in store.path("s") if isinstance(entry, Pruned)]
-    assert len(pruned) == len(heard.of("pruned"))
+    assert len(pruned) == len(heard.named("pruned"))
 
 
 async def test_what_was_drafted_is_committed_before_a_session_is_left(store):

@@ -33,12 +33,12 @@ async def test_a_drafted_boundary_is_told_step_by_step(store):
     number = await context_at(session, 7_650, number + 1)
     told = [name for name in heard.names if name != "message"]
     assert told == ["draft_started", "draft_ready", "compacted"]
-    started, [done] = heard.of("draft_started")[0], heard.of("compacted")
+    started, [done] = heard.named("draft_started")[0], heard.named("compacted")
     assert started.threshold == 5_950
     assert started.size > 5_950
     assert done.receipt.tokens_before > done.receipt.tokens_after > 0
-    assert heard.of("message")[0].roles == ("user", "assistant")
-    assert len(heard.of("message")[0].entries) == 2
+    assert heard.named("message")[0].roles == ("user", "assistant")
+    assert len(heard.named("message")[0].entries) == 2
 
 
 async def test_what_people_do_is_told(store):
@@ -56,9 +56,11 @@ async def test_what_people_do_is_told(store):
     assert told == [
         "pinned", "pinned", "compaction_started", "compacted", "compaction_started", "nothing", "undone", "redone",
     ]  # fmt: skip
-    assert [event.on for event in heard.of("pinned")] == [True, False]
-    assert heard.of("undone")[0].entry == heard.of("redone")[0].entry == heard.of("compacted")[0].entry
-    assert heard.of("nothing")[0].why == "nothing_new"
+    assert [event.on for event in heard.named("pinned")] == [True, False]
+    assert (
+        heard.named("undone")[0].entry == heard.named("redone")[0].entry == heard.named("compacted")[0].entry
+    )
+    assert heard.named("nothing")[0].why == "nothing_new"
 
 
 async def test_a_summary_that_somebody_waits_for_is_told_as_it_is_written(store):
@@ -74,7 +76,7 @@ async def test_a_summary_that_somebody_waits_for_is_told_as_it_is_written(store)
     assert set(written.split("|")) == {"", "## Goal\nCount the pelicans."}
     assert heard == [], "who previews reads along alone"
     await session.compact()
-    assert "".join("|" if event.anew else event.text for event in heard.of("summary")) == written
+    assert "".join("|" if event.anew else event.text for event in heard.named("summary")) == written
     assert heard.names[0] == "compaction_started"
     assert heard.names[-1] == "compacted"
 
@@ -144,10 +146,10 @@ async def test_repeated_compactions_are_warned_of(store, policy, warned):
     for round_ in range(4):
         await run_turns(session, 3, 10 * round_)
         await session.compact()
-    counts = [event.count for event in heard.of("warning")]
+    counts = [event.count for event in heard.named("warning")]
     assert counts == warned, "codex warns each time, the others again when they have doubled"
-    assert heard.of("warning")[0].kind == "repeated_compactions"
-    assert "hand-off" in heard.of("warning")[0].text
+    assert heard.named("warning")[0].kind == "repeated_compactions"
+    assert "hand-off" in heard.named("warning")[0].text
 
 
 async def test_a_window_that_is_only_assumed_is_said(store, caplog):
@@ -158,7 +160,7 @@ async def test_a_window_that_is_only_assumed_is_said(store, caplog):
             await session.context()
     text = session.setup.info.warning
     assert "mine is not in the catalogue: a window of 10,000 tokens" in text
-    assert [(event.kind, event.text) for event in heard.of("warning")] == [("unknown_window", text)]
+    assert [(event.kind, event.text) for event in heard.named("warning")] == [("unknown_window", text)]
     assert text in caplog.text
 
 
@@ -167,10 +169,10 @@ async def test_another_model_is_told_and_a_smaller_window_is_compacted_for(store
     heard = Events(session)
     await run_turns(session, 20)
     await session.use_model("small", window=10_000)
-    assert heard.of("model")[0].context == 10_000
+    assert heard.named("model")[0].context == 10_000
     await session.append(prompt(20))
     await session.context()
-    assert heard.of("compacted")[0].receipt.reason == "model_switch"
+    assert heard.named("compacted")[0].receipt.reason == "model_switch"
     assert session.view_tokens < 8_500
     assert session.setup.model == "small"
 
@@ -179,8 +181,8 @@ async def test_a_failed_summary_of_a_model_is_no_failure_of_the_compaction(store
     session = session_on(store, Failing(), policy=policy_with(background=False))
     heard = Events(session)
     await run_turns(session, 14)
-    assert heard.of("compacted")
-    assert not heard.of("strike")
+    assert heard.named("compacted")
+    assert not heard.named("strike")
     told = "model:broken wrote no summary: the model is away"
-    assert told in heard.of("compacted")[0].receipt.notes
-    assert [(event.kind, event.text) for event in heard.of("warning")][:1] == [("summary_failed", told)]
+    assert told in heard.named("compacted")[0].receipt.notes
+    assert [(event.kind, event.text) for event in heard.named("warning")][:1] == [("summary_failed", told)]

@@ -26,8 +26,8 @@ async def test_a_draft_is_committed_while_nobody_asks(store):
     session, number = await drafted(store, 0)
     heard = Events(session)
     await session.append(answer(number, 1))
-    await settled(lambda: heard.of("compacted"))
-    assert heard.of("compacted")[0].drafted
+    await settled(lambda: heard.named("compacted"))
+    assert heard.named("compacted")[0].drafted
     assert session.view_tokens < SOFT
     assert await session.verify() == []
 

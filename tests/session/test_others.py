@@ -111,7 +111,7 @@ async def test_a_reply_asked_for_with_a_stale_view_is_mended_by_the_newer_one(st
     said = {"message": {"role": "assistant", "content": "First"}, "finish_reason": "length"}
     cut = {"choices": [said], "usage": {"prompt_tokens": 9_900, "completion_tokens": 100}}
     assert await session.overflowed(cut, view=stale, max_tokens=2_000) == newer
-    assert [event.remedy for event in heard.of("overflow")] == ["newer_view"]
+    assert [event.remedy for event in heard.named("overflow")] == ["newer_view"]
 
 
 @pytest.mark.parametrize("url", ["memory://", "sqlite"])
@@ -336,7 +336,7 @@ async def test_a_warning_of_many_compactions_comes_again_only_when_they_have_dou
         number = await grow_to(session, 4_000, number)
         await session.compact()
     await settled(lambda: True)
-    warned = [event.count for event in heard.of("warning") if event.kind == "repeated_compactions"]
+    warned = [event.count for event in heard.named("warning") if event.kind == "repeated_compactions"]
     assert warned == [3, 6, 12]
 
 

@@ -65,8 +65,8 @@ async def test_what_the_provider_does_not_take_is_folded_until_it_does(store):
         await session.append(prompt(number))
     assert sent == 1, "once the window is learnt, the triggers see to it"
     assert session.setup.window.context == 4_000
-    assert heard.of("window_learnt")[0].context == 4_000
-    assert heard.of("compacted")[0].receipt.reason == "overflow"
+    assert heard.named("window_learnt")[0].context == 4_000
+    assert heard.named("compacted")[0].receipt.reason == "overflow"
     assert len(await session.history()) == 24 + 1 + 2 * 12
     assert await session.verify() == []
 
@@ -110,8 +110,8 @@ async def test_a_smaller_max_tokens_comes_first_and_folds_nothing(store):
     error = too_long(limit=100_000, asked=90_000, max_tokens=16_000)
     assert await session.overflowed(error, max_tokens=16_000) == before
     assert session.max_tokens == 10_000
-    assert heard.of("overflow")[0].remedy == "max_tokens"
-    assert not heard.of("compacted")
+    assert heard.named("overflow")[0].remedy == "max_tokens"
+    assert not heard.named("compacted")
     await session.append(answer(12))
     assert session.max_tokens is None
     await session.append(prompt(13))
@@ -119,7 +119,7 @@ async def test_a_smaller_max_tokens_comes_first_and_folds_nothing(store):
     assert session.max_tokens == 10_000, "the error says what was asked for"
     await session.overflowed(error)
     assert session.max_tokens is None
-    assert heard.of("compacted")[0].receipt.reason == "overflow", "who does not heed it is compacted"
+    assert heard.named("compacted")[0].receipt.reason == "overflow", "who does not heed it is compacted"
 
 
 async def test_later_requests_are_told_ahead_how_long_their_reply_may_be(store):
@@ -261,7 +261,7 @@ async def test_an_overflow_in_disguise_is_folded_by_the_next_context(store):
     await session.append(reply)
     await session.append(prompt(13, 1))
     messages = await session.context()
-    assert heard.of("compacted")[0].receipt.reason == "overflow"
+    assert heard.named("compacted")[0].receipt.reason == "overflow"
     assert messages[-1] == prompt(13, 1)
     assert overflow_in(reply, session.setup) == Overflow(limit=100_000, asked=140_000)
 
@@ -274,7 +274,7 @@ async def test_a_draft_that_is_ready_mends_an_overflow_at_once(store):
     heard = Events(session)
     await session.overflowed(too_long(limit=10_000, asked=10_500))
     assert gate.asked == 1
-    [done] = heard.of("compacted")
+    [done] = heard.named("compacted")
     assert done.drafted
     assert done.receipt.reason == "overflow"
 
@@ -286,7 +286,7 @@ async def test_a_draft_that_is_too_large_for_the_window_that_is_learnt_is_not_us
     left = session._compactor.drafts.ready.boundary.receipt.tokens_after
     heard = Events(session)
     await session.overflowed(too_long(limit=left, asked=session.view_tokens))
-    [done] = heard.of("compacted")
+    [done] = heard.named("compacted")
     assert not done.drafted
     assert session.view_tokens <= left * 0.85, "as much as the policy leaves usable of it"
 

@@ -27,18 +27,18 @@ async def test_three_failures_in_a_row_stop_it_for_a_while_also_after_a_restart(
         await session.context()
         await session.append(answer(number, 6))
         number += 1
-        if len(heard.of("strike")) == STRIKES:
+        if len(heard.named("strike")) == STRIKES:
             break
-    assert [event.strikes for event in heard.of("strike")] == [1, 2, 3]
-    assert {event.why for event in heard.of("strike")} == {"no_gain"}
+    assert [event.strikes for event in heard.named("strike")] == [1, 2, 3]
+    assert {event.why for event in heard.named("strike")} == {"no_gain"}
     assert len(await noted(store, "strike")) == STRIKES
     again = session_on(store, policy=GREEDY)
     later = Events(again)
     await run_turns(again, 4, number, lines=6)
-    assert not later.of("compaction_started"), "the breaker is open"
+    assert not later.named("compaction_started"), "the breaker is open"
     receipt = await again.compact()
     assert not isinstance(receipt, Nothing), "by hand it always may"
-    assert later.of("compacted")
+    assert later.named("compacted")
 
 
 async def test_a_no_op_is_no_strike(store):
@@ -60,7 +60,7 @@ async def test_a_session_that_starts_short_is_never_locked_out(store):
         await session.compact()
     heard = Events(session)
     await run_turns(session, 16, 1)
-    assert heard.of("compacted")
+    assert heard.named("compacted")
     assert await noted(store, "strike") == []
 
 
@@ -87,7 +87,7 @@ async def test_an_error_within_leaves_the_session_as_it_was_and_cools_down(store
     again = session_on(store, policy=policy_with(background=False))
     later = Events(again)
     await again.context()
-    assert not later.of("compaction_started"), "it cools down, also after a restart"
+    assert not later.named("compaction_started"), "it cools down, also after a restart"
     assert not isinstance(await again.compact(), Nothing)
     await again.append(answer(number))
     await run_turns(again, 12, number + 1)
@@ -120,9 +120,9 @@ async def test_a_draft_that_gains_too_little_is_a_strike_and_not_begun_at_every_
         await session._compactor.drafts.finished()
         await session.append(answer(number, 1))
         number += 1
-    assert len(heard.of("draft_started")) == 1
-    assert heard.of("draft_failed")[0].why == "no_gain"
-    assert len(heard.of("strike")) == 1
+    assert len(heard.named("draft_started")) == 1
+    assert heard.named("draft_failed")[0].why == "no_gain"
+    assert len(heard.named("strike")) == 1
 
 
 async def test_a_floor_above_usable_is_refused_at_once_and_never_tried(store):
@@ -136,7 +136,7 @@ async def test_a_floor_above_usable_is_refused_at_once_and_never_tried(store):
         with pytest.raises(FloorExceeded) as caught:
             await session.context()
         assert caught.value.breakdown["pins"] > 5_000
-    assert not heard.of("compaction_started")
+    assert not heard.named("compaction_started")
     assert await noted(store, "strike") == []
 
 
@@ -156,7 +156,7 @@ async def test_a_draft_that_raises_is_told_struck_and_cooled_down(store, monkeyp
     assert [event.name for event in heard if event.name != "message"] == [
         "draft_started", "draft_failed", "strike", "cooldown",
     ]  # fmt: skip
-    assert heard.of("draft_failed")[0].why == "error"
+    assert heard.named("draft_failed")[0].why == "error"
     await session.append(answer(number))
     assert len(await session.context()) == 2 * number + 2
 

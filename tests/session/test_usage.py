@@ -46,7 +46,7 @@ async def test_a_usage_is_compared_with_all_that_stands_before_its_reply_in_the_
     session = session_on(store)
     heard, long = Events(session), {"role": "user", "content": "a long look at the plan " * 8_000}
     await session.append(prompt(0), long, counted(0, Usage(input=40_000, output=5)))
-    assert not heard.of("warning")
+    assert not heard.named("warning")
 
 
 @pytest.mark.parametrize("usage", FALSE)
@@ -60,9 +60,12 @@ async def test_usage_that_cannot_be_true_folds_nothing_and_is_told_once(store, p
         await session.append(counted(number, usage))
         await session.settled()
     assert (
-        not heard.of("compacted") + heard.of("pruned") + heard.of("overflow") + heard.of("compaction_started")
+        not heard.named("compacted")
+        + heard.named("pruned")
+        + heard.named("overflow")
+        + heard.named("compaction_started")
     )
-    assert [event.kind for event in heard.of("warning")] == ["usage"]
+    assert [event.kind for event in heard.named("warning")] == ["usage"]
     assert session._shared.model.calibrator.ratio == ratio
     assert session.view_tokens < 9_000
     assert len(await session.history()) == 40
@@ -76,8 +79,8 @@ async def test_usage_a_little_above_the_window_is_still_a_silent_overflow(store)
     await session.append(counted(10, Usage(input=11_000, output=5)))
     await session.append(prompt(11))
     await session.context()
-    assert heard.of("compacted")[-1].receipt.reason == "overflow"
-    assert not heard.of("warning")
+    assert heard.named("compacted")[-1].receipt.reason == "overflow"
+    assert not heard.named("warning")
 
 
 def test_a_large_usage_is_believed_where_our_own_estimate_is_large_too():
@@ -117,10 +120,10 @@ async def test_usage_that_is_far_too_small_does_not_switch_folding_off(policy, u
         await session.context()
         await session.append(counted(number, usage))
         await session.settled()
-    assert heard.of("compacted")
+    assert heard.named("compacted")
     assert session.view_tokens < 10_000
     assert session._shared.model.context_tokens > session.view_tokens // 2
-    assert [event.kind for event in heard.of("warning")].count("usage") == 1
+    assert [event.kind for event in heard.named("warning")].count("usage") == 1
     assert session._shared.model.calibrator.ratio >= ratio
 
 

@@ -9,6 +9,7 @@ from foldline.core.log.codec import encode
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Lifted, Noted, Receipt, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Native, Text
+from foldline.stores import Store
 
 
 def incompressible_text(size: int) -> str:
@@ -29,6 +30,10 @@ def say(
     return said(
         message(text, role), parent=before.id if before else None, said_key=key, tokens=len(text), at=at
     )
+
+
+async def path_of(store: Store, session: str = "s") -> list[Entry]:
+    return [entry async for entry in store.path(session)]
 
 
 def talk(before: Entry | None, *texts: str) -> list[Said]:

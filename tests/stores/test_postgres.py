@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from tests.stores.build import compact, say, talk, title
+from tests.stores.build import compact, path_of, say, talk, title
 from tests.stores.writer import check_linear, run_writers
 from tests.support.postgres import start, with_schema
 from tests.support.waiting import until
@@ -59,10 +59,6 @@ def waits_for_a_lock(url: str) -> bool:
 
 def with_parameters(url: str, **given: object) -> str:
     return f"{url}&{urlencode(given)}"
-
-
-async def path_of(store: PostgresStore, session: str = "s") -> list[Entry]:
-    return [entry async for entry in store.path(session)]
 
 
 # -- the SQL

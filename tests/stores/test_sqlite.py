@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.stores.build import compact, incompressible_text, say, talk
+from tests.stores.build import compact, incompressible_text, path_of, say, talk
 from tests.stores.writer import check_linear, run_writers
 
 import foldline.stores.sqlite as sqlite_module
@@ -40,10 +40,6 @@ def use(file: Path, body: Callable[[SqliteStore], Awaitable[T]], *, timeout: flo
             await store.close()
 
     return asyncio.run(run())
-
-
-async def path_of(store: SqliteStore, session: str = "s") -> list[Entry]:
-    return [entry async for entry in store.path(session)]
 
 
 def told_by(script: str, file: Path) -> str:

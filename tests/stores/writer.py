@@ -46,17 +46,17 @@ def run_writers(url: str, session: str, writers: int, turns: int) -> list[list[s
         subprocess.Popen([*command, f"w{n}", str(turns)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
         for n in range(writers)
     ]
-    told = [one.communicate(timeout=300)[0].split() for one in running]
-    assert [one.returncode for one in running] == [0] * writers
-    return told
+    acknowledged = [process.communicate(timeout=300)[0].split() for process in running]
+    assert [process.returncode for process in running] == [0] * writers
+    return acknowledged
 
 
-async def check_linear(store: Store, session: str, told: list[list[str]], turns: int) -> None:
+async def check_linear(store: Store, session: str, acknowledged: list[list[str]], turns: int) -> None:
     """Assert that the path holds what was acknowledged, once, each writer's in its order, and nothing else."""
     path = [entry async for entry in store.path(session)]
-    assert sorted(entry.id for entry in path) == sorted(id_ for ids in told for id_ in ids)
+    assert sorted(entry.id for entry in path) == sorted(id_ for ids in acknowledged for id_ in ids)
     seqs = {entry.id: seq for seq, entry in enumerate(path)}
-    for number, ids in enumerate(told):
+    for number, ids in enumerate(acknowledged):
         assert [seqs[id_] for id_ in ids] == sorted(seqs[id_] for id_ in ids)
         said = [path[seqs[id_]].message.text.split(" x")[0].strip() for id_ in ids]
         assert said == [f"w{number} {t} {x}" for t in range(turns) for x in ("asks", "answers")]

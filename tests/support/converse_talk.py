@@ -21,16 +21,17 @@ def as_converse(message: dict[str, Any]) -> dict[str, Any]:
 def _block(block: dict[str, Any]) -> dict[str, Any]:
     match block["type"]:
         case "thinking":
-            told = {"text": block["thinking"], "signature": block["signature"]}
-            return {"reasoningContent": {"reasoningText": told}}
+            reasoning = {"text": block["thinking"], "signature": block["signature"]}
+            return {"reasoningContent": {"reasoningText": reasoning}}
         case "redacted_thinking":
             return {"reasoningContent": {"redactedContent": "c2VhbGVk"}}
         case "tool_use":
             use = {"toolUseId": block["id"], "name": block["name"], "input": block["input"]}
             return {"toolUse": use}
         case "tool_result":
-            told = block.get("content", [])
-            inner = [{"text": told}] * bool(told) if isinstance(told, str) else [_block(one) for one in told]
+            content = block.get("content", [])
+            text = [{"text": content}] * bool(content)
+            inner = text if isinstance(content, str) else [_block(part) for part in content]
             status = {"status": "error"} if block.get("is_error") else {}
             return {"toolResult": {"toolUseId": block["tool_use_id"], "content": inner, **status}}
         case "image":

@@ -1,4 +1,4 @@
-"""Whether work takes time in step with the size of its input; seconds themselves say nothing on a busy machine."""
+"""Check that work takes linear time; absolute seconds mean nothing on a busy machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of live sessions have in common: a talk that grows by known steps, and summarisers under control."""
+"""Helpers for tests of live sessions: turns of a known size, and summarisers that wait or fail."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LINE = "the quick brown fox jumps over the lazy dog and looks at the log of the 
 
 
 class Gate:
-    """A summariser that waits for `go`, and keeps its requests; its text is the offline one's."""
+    """A summariser that waits until `go` is set and keeps its requests; it writes the offline summary."""
 
     name = "model:gate"
 
@@ -78,23 +78,24 @@ def session_on(store: Store, summarizer: Any = None, *, name: str = "s", **more:
 
 
 async def close_sessions_on(store: Store) -> None:
-    for session in [one for one in OPEN_SESSIONS if one.store is store]:
+    for session in [session for session in OPEN_SESSIONS if session.store is store]:
         await session.close()
 
 
 class Events(list[Any]):
-    """Every event of a session, in order."""
+    """The events of a session, or those appended by a host, in order."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session | None = None) -> None:
         super().__init__()
-        session.on("*", self.append)
+        if session is not None:
+            session.on("*", self.append)
 
     @property
     def names(self) -> list[str]:
         return [event.name for event in self]
 
-    def of(self, name: str) -> list[Any]:
-        return [event for event in self if event.name == name]
+    def named(self, *names: str) -> list[Any]:
+        return [event for event in self if event.name in names]
 
 
 def prompt(number: int, lines: int = 20) -> dict[str, Any]:
@@ -106,17 +107,17 @@ def answer(number: int, lines: int = 20) -> dict[str, Any]:
 
 
 async def run_turns(session: Session, count: int, start: int = 0, *, lines: int = 20) -> list[list[Any]]:
-    """Have so many turns; returns what context() gave in each."""
-    seen: list[list[Any]] = []
+    """Run so many turns; return the context of each."""
+    contexts: list[list[Any]] = []
     for number in range(start, start + count):
         await session.append(prompt(number, lines))
-        seen.append(await session.context())
+        contexts.append(await session.context())
         await session.append(answer(number, lines))
-    return seen
+    return contexts
 
 
 async def grow_to(session: Session, tokens: int, start: int = 0) -> int:
-    """Append turns until the view holds more than so many tokens; returns the number of the next turn."""
+    """Append turns until the view exceeds so many tokens; return the number of the next turn."""
     while session.view_tokens <= tokens:
         await session.append(prompt(start), answer(start))
         start += 1
@@ -124,7 +125,7 @@ async def grow_to(session: Session, tokens: int, start: int = 0) -> int:
 
 
 async def context_at(session: Session, tokens: int, start: int = 0) -> int:
-    """Append turns up to so many tokens and a prompt, and ask for the context; returns the prompt's number."""
+    """Grow the view past so many tokens, append a prompt and take the context; return the prompt's number."""
     number = await grow_to(session, tokens, start)
     await session.append(prompt(number))
     await session.context()

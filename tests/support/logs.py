@@ -221,7 +221,7 @@ class _Writer:
         self.calls([{"path": text or "a"}, {"path": "b"}], ids=["call_same", "call_same"])
 
     def stored_calls(self, text: str) -> None:
-        """Two calls that their provider keeps, with their outputs; where it keeps none, calls as always."""
+        """Two calls that the provider stores, with their outputs; plain calls in other dialects."""
         if self.dialect != "openai-responses":
             self.calls([{"path": "a"}, {"path": "b"}])
             self.results(text)
@@ -317,7 +317,7 @@ def as_messages(dialect: str, script: Sequence[tuple[str, Any]]) -> list[dict[st
 
 
 def message_lists(dialect: str) -> st.SearchStrategy[list[dict[str, Any]]]:
-    """Message lists of a dialect, most of them such as no provider would take."""
+    """Message lists of a dialect, most of which no provider would accept."""
     return steps.map(lambda script: as_messages(dialect, script)).filter(bool)
 
 
@@ -329,13 +329,14 @@ any_messages = st.sampled_from(DIALECTS).flatmap(lambda d: st.tuples(st.just(d),
 
 
 def decode(dialect: str, payloads: Sequence[Any], *, singly: bool = False) -> list[Message]:
-    """Read messages; `singly` as a session does that is told them one at a time."""
+    """Decode messages; `singly` as a session does that receives them one at a time."""
     if singly:
         return [get(dialect).decode(payload) for payload in payloads]
     return decode_all(payloads, dialect)
 
 
 def chain(messages: Sequence[Message], log: Log | None = None) -> Log:
+    """Append messages to a log, a new one by default; return it."""
     log = log or Log()
     for message in messages:
         add(log, message)
@@ -343,6 +344,7 @@ def chain(messages: Sequence[Message], log: Log | None = None) -> Log:
 
 
 def add(log: Log, message: Message) -> Said:
+    """Append a message to a log; return its entry."""
     key = next((e.said_key for e in reversed(log.path()) if isinstance(e, Said)), "")
     entry = said(message, parent=log.leaf, said_key=key, tokens=message_tokens(message, OFFLINE))
     log.append([entry], seen=log.leaf)
@@ -350,6 +352,7 @@ def add(log: Log, message: Message) -> Said:
 
 
 def add_entry(log: Log, entry: Entry) -> Entry:
+    """Append an entry that is no message; return it with its id and parent."""
     placed = chained(entry, log.leaf)
     log.append([placed], seen=log.leaf)
     return placed
@@ -437,13 +440,11 @@ def logs(draw: st.DrawFn) -> tuple[str, Log]:
         elif kind in ("up_to", "since"):
             fold_range(log, kind, value)
         else:
-            _other(log, kind, value)
-    for message in messages:
-        add(log, message)
-    return dialect, log
+            _apply(log, kind, value)
+    return dialect, chain(messages, log)
 
 
-def _other(log: Log, kind: str, value: Any) -> None:
+def _apply(log: Log, kind: str, value: Any) -> None:
     path = log.path()
     lifted = {e.target: e.lifted for e in path if isinstance(e, Lifted)}
     spoken = [e for e in path if isinstance(e, Said)]
@@ -467,12 +468,14 @@ def _other(log: Log, kind: str, value: Any) -> None:
 
 
 def stored_calls_answered(path: Sequence[Entry]) -> bool:
-    """Whether all calls that their provider keeps have their outputs: nobody else can answer for them."""
+    """Whether all calls that the provider stores have outputs: Foldline cannot add them."""
     spoken = [entry.message for entry in path if isinstance(entry, Said)]
     parts = [part for message in spoken for part in message.parts if isinstance(part, Opaque)]
     named = {part.data["id"] for part in parts if part.kind == REFERENCE}
     outputs = {result.call_id for message in spoken for result in message.results}
-    return {one for one in named if one.startswith("fc_")} <= {one.replace("stored", "fc") for one in outputs}
+    return {name for name in named if name.startswith("fc_")} <= {
+        name.replace("stored", "fc") for name in outputs
+    }
 
 
 def rendered(items: Sequence[Item], dialect: str) -> tuple[list[Any], Any]:

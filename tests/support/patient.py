@@ -1,4 +1,4 @@
-"""`httpx2` with patience: on a busy machine an answer may take longer than the five seconds that it waits."""
+"""`httpx2` with a timeout of two minutes: on a busy machine its default of five seconds is too short."""
 
 from __future__ import annotations
 

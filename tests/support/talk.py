@@ -1,4 +1,4 @@
-"""Conversations in plain words: messages, entries with a size, and logs made of them."""
+"""Builders of conversations: messages, entries with a size, and logs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 from tests.support.log import Log
-from tests.support.logs import add
+from tests.support.logs import chain
 
 from foldline.core.log.entries import Said
 from foldline.core.log.log import said
@@ -16,7 +16,7 @@ from foldline.core.view import Item, MessageItem
 
 
 class Letters:
-    """A counter that is easy to reckon with: a token a letter."""
+    """A token counter for simple sums: one token per character."""
 
     name = "letters"
 
@@ -34,9 +34,9 @@ def assistant(text: str = "", *calls: ToolCall, **more: Any) -> Message:
 
 
 def signed(text: str = "", *calls: ToolCall, thought: str = "Let me think.") -> Message:
-    """An assistant message whose thinking is bound to what stands before it."""
-    said_ = assistant(text, *calls)
-    return msgspec.structs.replace(said_, parts=(Thinking(thought, "c2ln"), *said_.parts))
+    """An assistant message with signed thinking."""
+    message = assistant(text, *calls)
+    return msgspec.structs.replace(message, parts=(Thinking(thought, "c2ln"), *message.parts))
 
 
 def system(text: str = "Be brief.") -> Message:
@@ -56,6 +56,7 @@ def call(call_id: str, name: str = "read", given: Any = None, **arguments: Any) 
 
 
 def calls(*ids: str, text: str = "") -> Message:
+    """An assistant message with a call for each id."""
     return assistant(text, *(call(i, path=f"{i}.py") for i in ids))
 
 
@@ -64,15 +65,14 @@ def result(call_id: str, text: str = "done", *, is_error: bool = False) -> ToolR
 
 
 def tool(call_id: str, text: str = "done", *, is_error: bool = False) -> Message:
-    """A result as OpenAI has it: a message of its own."""
+    """A message with one result, as OpenAI writes it."""
     return Message("tool", (result(call_id, text, is_error=is_error),))
 
 
 def results(*answers: str | tuple[str, str], text: str = "") -> Message:
-    """Results as Anthropic has them: in one user message, with what the user said beside them."""
-    words = (Text(text),) if text else ()
-    found = (result(one) if isinstance(one, str) else result(*one) for one in answers)
-    return Message("user", (*found, *words))
+    """A user message with several results and a text, as Anthropic writes it; an answer is an id or (id, text)."""
+    parts = (result(answer) if isinstance(answer, str) else result(*answer) for answer in answers)
+    return Message("user", (*parts, *((Text(text),) if text else ())))
 
 
 def image(text: str = "") -> Message:
@@ -81,7 +81,7 @@ def image(text: str = "") -> Message:
 
 
 def entries(*messages: Message, tokens: int | Sequence[int] = 10) -> list[Said]:
-    """The messages as a chain; `tokens` is the size of each."""
+    """Chain messages into entries; `tokens` is the size of each, or of all."""
     sizes = [tokens] * len(messages) if isinstance(tokens, int) else tokens
     chain: list[Said] = []
     for message, size in zip(messages, sizes, strict=True):
@@ -92,10 +92,7 @@ def entries(*messages: Message, tokens: int | Sequence[int] = 10) -> list[Said]:
 
 
 def log_of(*messages: Message) -> Log:
-    log = Log()
-    for message in messages:
-        add(log, message)
-    return log
+    return chain(messages)
 
 
 def repeat(text: str, times: int = 100) -> str:
@@ -107,7 +104,7 @@ def message_of(item: Item) -> Message:
 
 
 def as_sent(item: Item) -> Message:
-    """A view's message with its edits applied, as a dialect would send it."""
+    """The message of a view's item with its edits applied, as a dialect sends it."""
     message = message_of(item)
     if not isinstance(item, MessageItem):
         return message
@@ -117,14 +114,10 @@ def as_sent(item: Item) -> Message:
 
 
 def outline(items: Iterable[Item]) -> list[str]:
-    """What a view holds, a word each: the kind of what was made, the role of what was kept."""
+    """One word for each item of a view: the role of a kept message, or the kind of an added one."""
     return [item.entry.message.role if isinstance(item, MessageItem) else item.kind for item in items]
 
 
 def text_of(items: Iterable[Item]) -> str:
     """Every text that the model reads in a view."""
-    found: list[str] = []
-    for item in items:
-        for part in as_sent(item).parts:
-            found.append(getattr(part, "text", ""))
-    return "\n".join(found)
+    return "\n".join(getattr(part, "text", "") for item in items for part in as_sent(item).parts)

@@ -1,4 +1,4 @@
-"""Waiting for what tells nobody that it has happened, for as long as a busy machine may take."""
+"""Poll for a condition where nothing sends an event."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ async def until(condition: Callable[[], Any]) -> None:
     """Wait until a condition holds, which may be a coroutine function; raises TimeoutError after a minute."""
     async with asyncio.timeout(SECONDS):
         while True:
-            found = condition()
-            if await found if inspect.isawaitable(found) else found:
+            holds = condition()
+            if await holds if inspect.isawaitable(holds) else holds:
                 return
             await asyncio.sleep(0.01)
 

@@ -54,7 +54,7 @@ def plan_of(seed: int, folder: Path) -> Plan:
         thinking=some.random() < 0.3,
         turns=turns,
         window=window,
-        told=some.choice((window, window, window, 2 * window, None)),
+        configured_window=some.choice((window, window, window, 2 * window, None)),
         budget=some.randint(2, 4) * window // turns // 4,
         rate=some.choice((0.0, 0.1, 0.25, 0.4)),
         summaries=some.random() < 0.7,
@@ -277,7 +277,7 @@ def check_requests(plan: Plan, watched: Watched) -> list[str]:
         found = get(asked.dialect).validate(asked.messages)
         problems += [f"request {number} was invalid: {problem.text}" for problem in found]
         size = asked.refused and (
-            overflow(asked.refused, 400) or (plan.told is None and OUTPUT.search(asked.refused))
+            overflow(asked.refused, 400) or (plan.configured_window is None and OUTPUT.search(asked.refused))
         )
         if asked.refused and number not in faults and not size:
             problems.append(f"request {number} was refused: {asked.refused}")

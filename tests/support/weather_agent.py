@@ -1,6 +1,6 @@
 """An agent in a process of its own that may be killed anywhere: it keeps its session in SQLite and goes on from there.
 
-What it was told is safe it writes to a journal, so that whoever killed it knows what must be found again.
+It writes the ids of acknowledged entries to a journal, which the test compares with the store.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Plan(msgspec.Struct, frozen=True):
     thinking: bool
     turns: int
     window: int
-    told: int | None
+    configured_window: int | None
     budget: int
     rate: float
     summaries: bool
@@ -92,7 +92,7 @@ def tool_text(plan: Plan, name: str, call: str) -> str:
 
 
 class Journal:
-    """Lines that stay, whenever the process is killed."""
+    """A file of JSON lines that survives a kill of the process."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
@@ -192,7 +192,9 @@ def open_session(plan: Plan, url: str) -> Any:
     """Open the session; its summaries are the model's own, with little patience."""
     kind = "anthropic" if plan.dialect == "anthropic" else "openai"
     name = f"{kind}-compatible:{MODEL}@{url}"
-    window = foldline.Window(context=plan.told, output=plan.cap) if plan.told else None
+    window = (
+        foldline.Window(context=plan.configured_window, output=plan.cap) if plan.configured_window else None
+    )
     fields = {"policy": plan.policy, "window": window, "dialect": plan.dialect, "system": SYSTEM}
     if not plan.summaries:
         return foldline.open(plan.url, "s", **fields)
@@ -206,8 +208,8 @@ def open_session(plan: Plan, url: str) -> Any:
 
 async def run_agent(plan: Plan, url: str, journal: Journal) -> None:
     """Live through a run, or through what is left of it."""
-    told = {"system": SYSTEM, "stream": plan.stream, "thinking": plan.thinking, "patience": PATIENCE}
-    async with sdk_client(url, plan.dialect, MODEL, **told) as talking, open_session(plan, url) as session:
+    options = {"system": SYSTEM, "stream": plan.stream, "thinking": plan.thinking, "patience": PATIENCE}
+    async with sdk_client(url, plan.dialect, MODEL, **options) as talking, open_session(plan, url) as session:
         await Agent(plan, session, talking, journal).work()
 
 

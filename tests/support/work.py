@@ -1,4 +1,4 @@
-"""How much work a piece of code does, as a figure that a busy machine does not change."""
+"""Measure work in function calls, which do not depend on the load of the machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 
 class Calls:
-    """The functions that were called."""
+    """The number of function calls."""
 
     calls = 0
 

@@ -36,14 +36,14 @@ async def open_chat(folder, answers=(), *, size=(100, 40), window=60_000, **opti
     for name in ("work", "home"):
         (folder / name).mkdir(exist_ok=True)
     model = answers if isinstance(answers, Scripted) else Scripted(answers, window=window)
-    made = HostOptions(
+    host_options = HostOptions(
         folder=folder / "work",
         home=folder / "home",
         window=model.window,
         store=f"sqlite:///{folder / 'sessions.db'}",
         **{"allow": ("*",), "provider": model, **options},
     )
-    app = ChatApp(made)
+    app = ChatApp(host_options)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: app.talk is not None and app.transcript.children)
         yield ChatUser(app, pilot, model)
@@ -56,7 +56,7 @@ async def until(pilot, condition):
             await pilot.pause()
             return
         await pilot.pause(0.02)
-    raise AssertionError(f"it did not come: {shown(pilot.app)}")
+    raise AssertionError(f"the condition never held: {shown(pilot.app)}")
 
 
 class ChatUser:
@@ -80,7 +80,7 @@ class ChatUser:
         await until(self.pilot, lambda: len(self.sent) > before)
 
     async def say(self, text):
-        """Send a text, and wait until nothing goes on."""
+        """Send a text, and wait until the turn ends."""
         await self.type(text)
         await until(self.pilot, self.quiet)
 

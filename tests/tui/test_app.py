@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.agent.program import settings
 from tests.support import waiting
 from tests.tui.screen import open_chat, until
 
@@ -617,12 +618,6 @@ async def test_titles_are_no_markup(tmp_path):
         await talk.sees("“mend the [/api] routes of list[int]”")
         await talk.pilot.press("escape")
         await talk.closed()
-
-
-def settings(folder, text):
-    file = folder / "home/.foldline/settings.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text(text)
 
 
 async def test_what_is_only_logged_is_on_the_screen(tmp_path):

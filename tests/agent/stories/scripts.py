@@ -1,4 +1,4 @@
-"""Scripts for a model that also writes the summaries that it is asked for, and what it was asked."""
+"""Scripts for a model that answers prompts and summary requests, and views of the requests it received."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from foldline.summarizers import ModelSummarizer
 from foldline.testing import Answer, call
 
 QUICK = Patience(attempts=2, first=0.001, longest=0.002, jitter=0.001)
-ASKS = "Use exactly these headings"
+SUMMARY_MARK = "Use exactly these headings"
 FILLER = "It goes the way that was agreed, and nothing else was touched. "
 
 
@@ -21,15 +21,15 @@ def text_of(message):
 
 
 def headings(asked):
-    """The headings of the summary that a request asks for; none where it asks for no summary."""
-    _, asks, layout = text_of(asked.messages[-1]).partition(ASKS)
-    return list(dict.fromkeys(re.findall(r"^## (.+)$", layout, re.MULTILINE))) if asks else []
+    """The headings of the summary that a request asks for; empty for other requests."""
+    _, is_summary, layout = text_of(asked.messages[-1]).partition(SUMMARY_MARK)
+    return list(dict.fromkeys(re.findall(r"^## (.+)$", layout, re.MULTILINE))) if is_summary else []
 
 
-def summary(asked, **told):
-    """A summary in the form that is asked for, with `told` under the heading that begins so."""
+def summary(asked, **sections):
+    """A summary with the requested headings; `sections` gives texts by the first word of a heading."""
     rows = [
-        f"## {heading}\n{next((text for name, text in told.items() if heading.startswith(name)), '(none)')}"
+        f"## {heading}\n{next((text for name, text in sections.items() if heading.startswith(name)), '(none)')}"
         for heading in headings(asked)
     ]
     return "\n\n".join(rows)
@@ -40,43 +40,38 @@ def token_limit(asked):
     return int(re.search(r"Take at most ([\d,]+) tokens", text_of(asked.messages[-1]))[1].replace(",", ""))
 
 
-def script(says, **told):
-    """A script that answers requests for summaries with what is `told`, and others by `says`."""
-    return lambda asked: summary(asked, **told) if headings(asked) else says(asked)
+def script(reply, **sections):
+    """A script that answers summary requests with `sections`, and all other requests by `reply`."""
+    return lambda asked: summary(asked, **sections) if headings(asked) else reply(asked)
 
 
 def long_reply(tokens):
-    """A script whose every reply is a numbered text of some many tokens."""
+    """A script that replies to every prompt with a text of about so many tokens."""
     return lambda asked: f"Reply to “{text_of(asked.messages[-1])[:40]}”. " + FILLER * (tokens // 13)
 
 
 def scripted_moves(moves):
-    """A script of what is answered to each prompt, step by step; a prompt is known by its words."""
+    """A script that plays a list of answers for each prompt; `moves` maps the text of a prompt to its answers."""
 
-    def says(asked):
-        said = [(message["role"], text_of(message)) for message in asked.messages]
-        place = max(number for number, (role, text) in enumerate(said) if role == "user" and text in moves)
-        return moves[said[place][1]][sum(role == "assistant" for role, _ in said[place:])]
+    def reply(asked):
+        messages = [(message["role"], text_of(message)) for message in asked.messages]
+        place = max(
+            number for number, (role, text) in enumerate(messages) if role == "user" and text in moves
+        )
+        return moves[messages[place][1]][sum(role == "assistant" for role, _ in messages[place:])]
 
-    return says
+    return reply
 
 
 def step(text, *commands):
-    """An answer that says something and runs commands."""
-    return Answer(text=text, calls=tuple(call("bash", command=one).calls[0] for one in commands))
+    """An answer with a text and a bash call for each command."""
+    return Answer(text=text, calls=tuple(call("bash", command=command).calls[0] for command in commands))
 
 
 def outline(asked):
-    """The first word of each message of a request, but for the system prompt; of a checkpoint, "summary"."""
+    """The first word of each message after the system prompt; "summary" for a checkpoint."""
     texts = [text_of(message) for message in asked.messages[1:]]
     return ["summary" if text.startswith("<foldline-checkpoint") else text.split()[0] for text in texts]
-
-
-def settings(folder, text):
-    """Write the user's own settings of a machine whose home is in that folder."""
-    file = folder / "home/.foldline/settings.toml"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
 
 
 def reply_requests(model):
@@ -98,3 +93,20 @@ def summarize_by_model(host, **more):
 async def export_json(host, form):
     """The session in another system's form, as JSON."""
     return json.loads(await host.session.export(form))
+
+
+def receipts(host):
+    """The receipts of the session's compactions so far."""
+    return [event.receipt for event in host.heard.named("compacted")]
+
+
+def last_request(host):
+    """The texts of the newest request of the conversation, without the system prompt."""
+    return [text_of(message) for message in reply_requests(host.scripted)[-1].messages[1:]]
+
+
+async def talk(host, first, last):
+    """Have the prompts u<first> to u<last> answered, and wait for the folds that they cause."""
+    for number in range(first, last + 1):
+        assert (await host.prompt(f"u{number}")).how == "done"
+        await host.session.settled()

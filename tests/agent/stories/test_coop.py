@@ -11,6 +11,7 @@ from tests.agent.stories.scripts import (
     FILLER,
     headings,
     long_reply,
+    receipts,
     reply_requests,
     script,
     summarize_by_model,
@@ -58,10 +59,6 @@ def newest_prompt(asked):
     return next(message for message in reversed(asked.messages) if message["role"] == "user")
 
 
-def compactions(host):
-    return [event.receipt for event in host.heard.named("compacted")]
-
-
 async def talk(host, first, last, about="u{}"):
     for number in range(first, last + 1):
         assert (await host.prompt(about.format(number))).how == "done"
@@ -70,7 +67,7 @@ async def talk(host, first, last, about="u{}"):
 async def until_compacted(host, times=1, about="u{}"):
     """Talk until the session was compacted so often; returns all messages before the turn, and what it sent."""
     number = 0
-    while len(compactions(host)) < times:
+    while len(receipts(host)) < times:
         before = await host.session.history()
         number += 1
         await talk(host, number, number, about)
@@ -88,14 +85,14 @@ async def coop_file(host):
 async def test_a_small_session_is_not_compacted(tmp_path):
     async with host_on(tmp_path, BUILDS, window=WINDOW, policy="coop") as host:
         await talk(host, 1, 3)
-        assert compactions(host) == []
+        assert receipts(host) == []
         assert len(sent(host.scripted.requests[-1])) == 5
 
 
 async def test_a_large_session_is_compacted_at_turn_start_by_the_last_replys_input(tmp_path):
     async with host_on(tmp_path, script(works), window=WINDOW, policy="coop") as host:
         due, number = False, 0
-        while not compactions(host):
+        while not receipts(host):
             assert not due
             number += 1
             last = host.heard.named("reply")[-1].usage if number > 1 else None
@@ -104,7 +101,7 @@ async def test_a_large_session_is_compacted_at_turn_start_by_the_last_replys_inp
         assert due
         kinds = [e.name for e in host.heard if e.name in ("prompt", "reply", "compacted")]
         assert kinds[-4:] == ["prompt", "compacted", "reply", "reply"]
-        assert compactions(host)[0].reason == "threshold"
+        assert receipts(host)[0].reason == "threshold"
 
 
 async def test_without_a_compaction_all_messages_are_sent_unchanged(tmp_path):
@@ -156,7 +153,7 @@ def test_what_follows_the_cut_is_sent_as_it_was_before_the_compaction(traced):
 async def test_the_cut_never_splits_a_call_from_its_result(tmp_path):
     async with host_on(tmp_path, script(works), window=WINDOW, policy="coop") as host:
         for _ in range(2):
-            _, view = await until_compacted(host, times=len(compactions(host)) + 1)
+            _, view = await until_compacted(host, times=len(receipts(host)) + 1)
             calls = [call["id"] for message in view for call in message.get("tool_calls") or ()]
             results = [message["tool_call_id"] for message in view if message["role"] == "tool"]
             assert calls
@@ -174,7 +171,7 @@ async def test_the_cut_keeps_twenty_thousand_recent_tokens_and_not_much_more(tmp
         kept = view[1:]
         # counted before the turn's own request, by letters; the message that reaches the amount is the last
         assert KEEP <= estimate(kept) < KEEP + estimate(kept[:1])
-        assert compactions(host)[0].tokens_before > WIDE - RESERVE
+        assert receipts(host)[0].tokens_before > WIDE - RESERVE
 
 
 async def test_a_reply_that_stands_first_needs_no_acknowledgement(tmp_path):
@@ -262,7 +259,7 @@ async def test_a_failing_provider_fails_no_turn_and_the_summary_is_written_by_co
     async with host_on(tmp_path, says, window=WINDOW, policy="coop") as host:
         summarize_by_model(host)
         await until_compacted(host)
-        [receipt] = compactions(host)
+        [receipt] = receipts(host)
         assert receipt.summarizer == "offline"
         assert any("overloaded" in note for note in receipt.notes)
         assert {event.how for event in host.heard.named("turn")} == {"done"}
@@ -281,7 +278,7 @@ async def test_a_compaction_that_fails_is_told_and_the_turn_has_the_full_history
             await talk(host, number, number)
         assert "no space left" in host.heard.named("warning")[0].text
         assert sent(host.scripted.requests[-1])[:-1] == before
-        assert compactions(host) == []
+        assert receipts(host) == []
 
 
 # ---- tracing
@@ -341,7 +338,7 @@ async def test_a_resumed_session_goes_on_behind_its_summary(tmp_path):
     async with host_on(tmp_path, BUILDS, window=WINDOW, policy="coop", session=session) as host:
         await host.prompt("And then?")
         assert sent(host.scripted.requests[0])[: len(view)] == view
-        assert compactions(host) == [], "usage from before the compaction triggers nothing after it"
+        assert receipts(host) == [], "usage from before the compaction triggers nothing after it"
 
 
 async def test_each_reply_is_stored_with_the_input_tokens_that_its_provider_counted(tmp_path):

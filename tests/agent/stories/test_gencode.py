@@ -7,15 +7,16 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from tests.agent.program import Rpc, run_foldline, serve_model
+from tests.agent.program import Rpc, run_foldline, serve_model, settings
 from tests.agent.stories.scripts import (
     headings,
+    last_request,
     long_reply,
     reply_requests,
     script,
-    settings,
     summarize_by_model,
     summary_requests,
+    talk,
     text_of,
 )
 from tests.agent.working import host_on
@@ -47,16 +48,6 @@ def works(asked):
         if asked.messages[-1]["role"] == "tool"
         else Answer(text="", calls=call("bash", command=BIG).calls)
     )
-
-
-def sent(host):
-    return [text_of(message) for message in reply_requests(host.scripted)[-1].messages[1:]]
-
-
-async def talk(host, first, last):
-    for number in range(first, last + 1):
-        assert (await host.prompt(f"u{number}")).how == "done"
-        await host.session.settled()
 
 
 async def until(host, name, most=30):
@@ -105,7 +96,7 @@ async def test_the_last_ten_messages_stay_as_they_are(tmp_path):
         assert 10 <= kept <= 12  # the checkpoint stands before them
         said = await host.session.history()
         assert reply_requests(host.scripted)[-1].messages[-9:] != []
-        assert text_of(said[-2]) in sent(host)
+        assert text_of(said[-2]) in last_request(host)
 
 
 async def test_the_summary_names_files_and_tools_by_code(tmp_path):

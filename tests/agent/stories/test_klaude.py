@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.agent.program import run_foldline, serve_model
+from tests.agent.program import run_foldline, serve_model, settings
 from tests.agent.stories.scripts import (
     headings,
+    last_request,
     long_reply,
+    receipts,
     reply_requests,
     script,
-    settings,
     summarize_by_model,
     summary_requests,
     text_of,
@@ -27,14 +28,6 @@ RESERVE = WINDOW // 4  # 16,384, or a quarter of a small window
 REPLY = long_reply(2_000)
 TALKS = script(REPLY, Goal="Build X.")
 BIG = "seq -s ' ' 1 1800"  # some 4,000 tokens of a tool's output
-
-
-def receipts(host):
-    return [event.receipt for event in host.heard.named("compacted")]
-
-
-def sent(host):
-    return [text_of(message) for message in reply_requests(host.scripted)[-1].messages[1:]]
 
 
 async def talk(host, first, last):
@@ -217,7 +210,7 @@ async def test_files_that_were_read_and_modified_are_listed_by_code(tmp_path):
         await talk(host, 2, 6)
         await run(host, "/compact")
         await talk(host, 9, 9)
-        checkpoint = sent(host)[0]
+        checkpoint = last_request(host)[0]
         modified = checkpoint[checkpoint.index("<modified-files>") : checkpoint.index("</modified-files>")]
         assert "a.py" in modified
         assert "b.py" in modified
@@ -244,5 +237,5 @@ async def test_a_second_compaction_replaces_the_first_in_what_the_model_sees(tmp
         while len(receipts(host)) < 2:
             number += 1
             await talk(host, number, number)
-        assert sum(text.startswith("<foldline-checkpoint") for text in sent(host)) == 1
+        assert sum(text.startswith("<foldline-checkpoint") for text in last_request(host)) == 1
         assert (await host.session.stats()).summaries == 2

@@ -18,7 +18,8 @@ from tests.agent.stories.scripts import (
     text_of,
     token_limit,
 )
-from tests.agent.working import host_on, until
+from tests.agent.working import host_on
+from tests.support.waiting import until
 
 from foldline.agent.commands.registry import run
 from foldline.testing import Answer, Gate, Refusal, call

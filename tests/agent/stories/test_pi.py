@@ -8,7 +8,7 @@ import struct
 import zlib
 
 import pytest
-from tests.agent.program import Rpc, run_foldline, serve_model
+from tests.agent.program import Rpc, run_foldline, serve_model, settings
 from tests.agent.stories.scripts import (
     FILLER,
     headings,
@@ -17,15 +17,16 @@ from tests.agent.stories.scripts import (
     reply_requests,
     script,
     scripted_moves,
-    settings,
     step,
     summarize_by_model,
     summary,
     summary_requests,
+    talk,
     text_of,
     token_limit,
 )
-from tests.agent.working import host_on, until
+from tests.agent.working import host_on
+from tests.support.waiting import until
 
 from foldline.agent.commands.registry import run
 from foldline.core.log.entries import Compacted
@@ -43,12 +44,6 @@ def talk_of(count, tokens=2_000):
     return script(
         scripted_moves({f"u{n}": [f"a{n} {FILLER * (tokens // 14)}"] for n in range(1, count + 1)}), Task=TASK
     )
-
-
-async def talk(host, first, last):
-    for number in range(first, last + 1):
-        assert (await host.prompt(f"u{number}")).how == "done"
-        await host.session.settled()
 
 
 async def view(host, prompt):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from tests.agent.program import run_foldline, serve_model
+from tests.agent.program import run_foldline, serve_model, settings
 from tests.agent.stories.scripts import (
     FILLER,
     headings,
+    last_request,
     long_reply,
+    receipts,
     reply_requests,
     script,
-    settings,
     summarize_by_model,
     summary_requests,
+    talk,
     text_of,
 )
 from tests.agent.working import host_on
@@ -28,12 +30,6 @@ REPLY = long_reply(2_000)
 TALKS = script(REPLY, Task="Build X.", Current="Build X.", Goal="Build X.")
 
 
-async def talk(host, first, last):
-    for number in range(first, last + 1):
-        assert (await host.prompt(f"u{number}")).how == "done"
-        await host.session.settled()
-
-
 async def until_compacted(host, most=20):
     """Talk until something was folded; returns the number of turns."""
     for number in range(1, most + 1):
@@ -41,15 +37,6 @@ async def until_compacted(host, most=20):
         if host.heard.named("compacted"):
             return number
     raise AssertionError("nothing was folded")
-
-
-def sent(host):
-    """The texts of the newest request of the conversation, but for the system prompt."""
-    return [text_of(message) for message in reply_requests(host.scripted)[-1].messages[1:]]
-
-
-def receipts(host):
-    return [event.receipt for event in host.heard.named("compacted")]
 
 
 # ---- Claude Code
@@ -74,8 +61,8 @@ async def test_claude_code_takes_a_focus_and_sums_up_only_that(tmp_path):
         asked = summary_requests(host.scripted)
         assert focus in text_of(asked[-1].messages[-1])
         await talk(host, 5, 5)
-        assert "Build X." in sent(host)[0]
-        assert not any(text.startswith("u2") for text in sent(host))
+        assert "Build X." in last_request(host)[0]
+        assert not any(text.startswith("u2") for text in last_request(host))
 
 
 async def test_clear_begins_anew_and_compact_does_not(tmp_path):
@@ -87,7 +74,7 @@ async def test_clear_begins_anew_and_compact_does_not(tmp_path):
         await run(host, "/clear")
         assert host.session.id != before
         await talk(host, 9, 9)
-        assert sent(host) == ["u9"]
+        assert last_request(host) == ["u9"]
         assert before in [one.id for one in await host.store.sessions()]
 
 
@@ -99,7 +86,7 @@ async def test_codex_keeps_the_users_messages_and_the_summary_behind_a_prefix(tm
         summarize_by_model(host)
         count = await until_compacted(host)
         await talk(host, count + 1, count + 1)
-        texts = sent(host)
+        texts = last_request(host)
         kept = [text for text in texts if text in {f"u{number}" for number in range(1, count + 2)}]
         assert kept == [f"u{number}" for number in range(1, count + 2)]
         (summary,) = [text for text in texts if "Build X." in text]
@@ -197,7 +184,7 @@ async def test_opencode_goes_on_with_the_turn_behind_its_own_compaction(tmp_path
         ended = await host.prompt("Count, and count again.")
         assert ended.how == "done"
         assert host.heard.named("compacted")
-        checkpoint, *_, newest = sent(host)
+        checkpoint, *_, newest = last_request(host)
         assert "Count, and count again." in checkpoint
         assert newest.endswith("2500")  # the result that waits for an answer says what to do
 
@@ -232,8 +219,8 @@ async def test_amp_hands_off_what_serves_a_goal_to_a_new_session(tmp_path):
         assert "write the release notes" in str([text_of(message) for message in asked[-1].messages])
         assert outcome.text
         await talk(host, 9, 9)
-        assert "Never push to main." in sent(host)[0]
-        assert not any("Reply to" in text for text in sent(host)[1:])
+        assert "Never push to main." in last_request(host)[0]
+        assert not any("Reply to" in text for text in last_request(host)[1:])
 
 
 async def test_amp_forks_at_a_message_and_the_original_stays(tmp_path):
@@ -243,7 +230,7 @@ async def test_amp_forks_at_a_message_and_the_original_stays(tmp_path):
         outcome = await run(host, "/fork 2")
         assert (host.session.id != before, outcome.editor) == (True, "u2")
         await talk(host, 8, 8)
-        assert [text for text in sent(host) if text.startswith("u")] == ["u1", "u8"]
+        assert [text for text in last_request(host) if text.startswith("u")] == ["u1", "u8"]
         stored = {one.id: one.messages for one in await host.store.sessions()}
         assert stored[before] == 6
 
@@ -254,7 +241,7 @@ async def test_amp_restores_an_earlier_message_for_editing(tmp_path):
         outcome = await run(host, "/rewind 2")
         assert outcome.editor == "u2"
         await host.prompt("u2, but shorter")
-        assert [text for text in sent(host) if text.startswith("u")] == ["u1", "u2, but shorter"]
+        assert [text for text in last_request(host) if text.startswith("u")] == ["u1", "u2, but shorter"]
 
 
 async def test_amp_refers_to_another_thread_and_takes_what_is_relevant(tmp_path):
@@ -264,9 +251,9 @@ async def test_amp_refers_to_another_thread_and_takes_what_is_relevant(tmp_path)
         before = host.session.id
         await run(host, "/clear")
         await host.prompt(f"Which port has the staging server? @{before[:8]}")
-        said = "\n".join(sent(host))
+        said = "\n".join(last_request(host))
         assert "8471" in said
-        assert len(sent(host)) <= 3
+        assert len(last_request(host)) <= 3
 
 
 # ---- what pi made of it
@@ -283,4 +270,4 @@ async def test_nothing_is_lost_under_any_of_them(tmp_path, preset):
             await run(host, "/undo")
         await run(host, "/autocompact off")
         await talk(host, 4, 4)
-        assert [text for text in sent(host) if text.startswith("u")] == ["u1", "u2", "u3", "u4"]
+        assert [text for text in last_request(host) if text.startswith("u")] == ["u1", "u2", "u3", "u4"]

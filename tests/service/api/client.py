@@ -27,15 +27,15 @@ class Client:
             lambda one: httpx2.Client(base_url=f"{one}/api", headers=headers, timeout=60), url
         )
 
-    def send(self, method, path, status=None, **given):
-        """Send a request; check its status, and return what it answers."""
-        found = self.http.request(method, path, **given)
+    def send(self, method, path, status=None, **options):
+        """Send a request, check the status and return the response."""
+        response = self.http.request(method, path, **options)
         expected = {"POST": (200, 201), "DELETE": (200, 204)}.get(method, (200,))
-        assert found.status_code in ((status,) if status else expected), found.text
-        if found.status_code >= 400:
-            assert found.headers["content-type"] == "application/problem+json"
-            assert found.json()["status"] == found.status_code
-        return found
+        assert response.status_code in ((status,) if status else expected), response.text
+        if response.status_code >= 400:
+            assert response.headers["content-type"] == "application/problem+json"
+            assert response.json()["status"] == response.status_code
+        return response
 
     def get(self, path, status=None, **query):
         return self.send("GET", path, status, params=query)
@@ -50,7 +50,7 @@ class Client:
         return self.post(f"/sessions/{name}/messages", {"messages": messages}, status, **headers)
 
     def turn(self, name, text=None, status=None, headers=None, **given):
-        """Have a turn; return its events as (name, data), none where it is refused."""
+        """Run a turn; return its events as (name, data), or [] if it is refused."""
         body = {**({"text": text} if text is not None else {}), **given}
         found = self.send("POST", f"/sessions/{name}/turns", status, json=body, headers=headers or {})
         return events(found.text) if found.status_code == 200 else []
@@ -78,8 +78,8 @@ def api(replies=answers, *, window=60_000, store="memory://", headers=None, **ch
     model = replies if isinstance(replies, Scripted) else Scripted(replies, window=window)
     with serve_in_thread(model) as url:
         name = f"openai-compatible:scripted@{url}/v1"
-        with run_services(**{"model": name, "window": window, "store": store, **changes}) as at:
-            client = Client(at, **(headers or {}))
+        with run_services(**{"model": name, "window": window, "store": store, **changes}) as api_url:
+            client = Client(api_url, **(headers or {}))
             try:
                 yield client, model
             finally:
@@ -95,8 +95,8 @@ def reply(text):
 
 
 def chat(count, first=0):
-    """A conversation that is worth folding."""
-    found = [user(RULE), reply("Understood.")]
+    """A conversation long enough to fold."""
+    messages = [user(RULE), reply("Understood.")]
     for number in range(first, first + count):
-        found += [user(f"Question {number}. {FILLER}"), reply(f"Answer {number}. {FILLER}")]
-    return found
+        messages += [user(f"Question {number}. {FILLER}"), reply(f"Answer {number}. {FILLER}")]
+    return messages
