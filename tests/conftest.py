@@ -30,6 +30,10 @@ settings.load_profile(os.environ.get("FOLDLINE_HYPOTHESIS", "check"))
 httpcore2.default_ssl_context = functools.cache(httpcore2.default_ssl_context)
 
 LONG_MARKS = {"corpus", "soak"}
+USER_VARIABLES = (
+    "FORCE_COLOR", "COLUMNS", "NO_COLOR",
+    "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_SESSION_ID", "CODEX_HOME", "PI_CODING_AGENT_DIR", "COPILOT_HOME",
+)  # fmt: skip
 collect_ignore = ["adapters"]  # `make adapters` runs them where the frameworks are
 
 
@@ -61,6 +65,19 @@ def ctrl_c() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def clean_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Use an empty home, work in the folder `here` beside it, and unset every variable that changes a command."""
+    home, here = tmp_path / "home", tmp_path / "here"
+    home.mkdir()
+    here.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(here)
+    for name in [name for name in os.environ if name.startswith("FOLDLINE_") or name in USER_VARIABLES]:
+        monkeypatch.delenv(name)
+    return home
 
 
 @pytest.fixture(scope="session")

@@ -1,3 +1,3 @@
-"""The dialects state their properties (`core/log/dialects.py`) while they are imported."""
+"""Import the dialects: each registers its properties (`core/log/dialects.py`) on import."""
 
 import foldline.dialects  # noqa: F401

@@ -1,4 +1,4 @@
-"""What the model is sent: each case that broke a view elsewhere, by name."""
+"""The view that the model receives; each case once broke another tool."""
 
 import msgspec
 import pytest

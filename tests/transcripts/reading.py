@@ -6,6 +6,7 @@ import io
 import json
 from typing import Any
 
+from foldline.dialects import get
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord, read
 
 
@@ -26,6 +27,14 @@ def records(*rows: Any) -> list[Record]:
 
 def messages_in(parsed: list[Record]) -> list[MessageRecord]:
     return [record for record in parsed if isinstance(record, MessageRecord)]
+
+
+def valid(parsed: list[Record]) -> bool:
+    """Whether the messages are a valid list for Chat Completions."""
+    payloads = [
+        json.loads(record.message.native.raw) for record in messages_in(parsed) if record.message.native
+    ]
+    return get("openai-chat").validate(payloads) == []
 
 
 def warnings(parsed: list[Record]) -> list[WarningRecord]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+from tests.dialects.samples import text
 from tests.transcripts.reading import facts, folds, messages_in, records, texts, warnings
 
 from foldline import dialects
@@ -68,10 +69,6 @@ class File:
 
     def read(self):
         return records(*self.rows)
-
-
-def text(value):
-    return {"type": "text", "text": value}
 
 
 def call(key, name="Read"):

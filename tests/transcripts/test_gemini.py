@@ -3,9 +3,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.transcripts.reading import facts, folds, messages_in, records, texts, warnings
+from tests.transcripts.reading import facts, folds, messages_in, records, texts, valid, warnings
 
-from foldline import dialects
 from foldline.core.log.messages import Media, Thinking, Usage
 from foldline.transcripts import sniff
 
@@ -42,11 +41,6 @@ def call(key, output=None, status="success", error=None):
 
 def document(*messages, indent=2, **meta):
     return json.dumps({**META, **meta, "messages": list(messages)}, indent=indent).encode()
-
-
-def valid(parsed):
-    payloads = [json.loads(record.message.native.raw) for record in messages_in(parsed)]
-    return dialects.get("openai-chat").validate(payloads) == []
 
 
 @pytest.mark.parametrize("indent", [2, None])

@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+from tests.dialects.samples import text
 from tests.support.synthetic import SYNTHETIC
 from tests.transcripts.reading import facts, folds, lines, messages_in, records, texts, warnings
 
@@ -24,10 +25,6 @@ def user(text, **data):
 
 def reply(*parts, **data):
     return item("AssistantMessage", role="assistant", parts=list(parts), **data)
-
-
-def text(words):
-    return {"type": "text", "text": words}
 
 
 def call(call_id, arguments="{}"):

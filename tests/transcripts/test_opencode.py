@@ -3,9 +3,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.transcripts.reading import facts, folds, messages_in, records, texts, warnings
+from tests.transcripts.reading import facts, folds, messages_in, records, texts, valid, warnings
 
-from foldline import dialects
 from foldline.core.log.messages import Media, Opaque, Thinking, Usage
 
 INFO = {"id": "ses_1", "slug": "calm-sailor", "directory": "/repo", "title": "My try", "version": "1.4.3"}
@@ -48,11 +47,6 @@ def finish(reason="stop", **tokens):
 
 def document(*messages, indent=2):
     return json.dumps({"info": INFO, "messages": list(messages)}, indent=indent).encode()
-
-
-def valid(parsed):
-    payloads = [json.loads(record.message.native.raw) for record in messages_in(parsed)]
-    return dialects.get("openai-chat").validate(payloads) == []
 
 
 @pytest.mark.parametrize("indent", [2, None])

@@ -1,4 +1,4 @@
-"""Instructions are known by their shape, in whichever message they stand."""
+"""Instructions are recognised by their shape, in any message."""
 
 from __future__ import annotations
 

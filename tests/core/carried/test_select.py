@@ -1,4 +1,4 @@
-"""What is carried over a fold: the newest of a kind, within its room, the rest by name."""
+"""Texts carried over a fold: the newest of each kind that fits in full, the others by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries that agents write into their lists are known by how they open, whoever speaks them."""
+"""Summaries that agents write into their lists are recognised by their opening words, in any role."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_what_people_say_too_is_one_of_a_user_only_before_the_first_reply(name: 
     of_system = said("system", OPENINGS[name].format(TOLD), entry="s")
     found = list(earlier_summaries([said("system", "Be brief."), head, reply, later, of_system]))
     assert [one.entry for one in found] == ["h", "s"]
-    assert found[0].sources != found[1].sources  # neither takes the place of the other
+    assert found[0].sources != found[1].sources  # neither replaces the other
     assert not list(earlier_summaries([head], begun=True))
 
 

@@ -1,4 +1,4 @@
-"""A model's summary as it is stored: what stands nowhere is marked, and what no model may lose is put behind it."""
+"""A model's summary as it is stored: unsupported claims are marked, and required facts appended."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def grounded(text, ledger=LEDGER, said=SAID, previous=None, room=400):
 
 
 def words_of(text):
-    """What stands under the heading of the user's words."""
+    """The text under the heading of the user's words."""
     return text.partition(f"{WORDS}\n")[2].partition("\n\n<")[0]
 
 
@@ -160,7 +160,7 @@ def test_a_name_that_stands_nowhere_is_marked_and_kept(line, marked):
 @pytest.mark.parametrize("name", ["lib/motor.py", "`lib/motor.py:7`", "99887766554", "https://y.test/a"])
 @pytest.mark.parametrize("told_by", ["previous", "ledger"])
 def test_a_mark_never_washes_out(name, told_by):
-    """Whether the next summary keeps the mark or drops it, and with a log or without one."""
+    """The next summary may keep or drop the mark, with or without a log."""
     first = grounded(f"## Goal\nUse {name} and {name} there, {name}.", Ledger(), KNOWN).text
     assert first.count(UNVERIFIED) == 3
     before = first

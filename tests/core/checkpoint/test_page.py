@@ -165,7 +165,7 @@ def test_with_less_room_what_matters_less_gives_way_first():
     text = page(ledger, 1_500)
     asked = [n for n in range(40) if f"[User] Request {n}:" in text]
     closed = [n for n in range(40) if f"[Assistant] Part {n} is right." in text]
-    assert asked == list(range(40))  # what the user said is told before all else
+    assert asked == list(range(40))  # the words of the user have priority
     assert closed == sorted(closed)
     assert closed[-1] == 39
     assert len(closed) < 40  # the newest closing words come first

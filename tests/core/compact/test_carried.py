@@ -1,4 +1,4 @@
-"""Instructions and earlier summaries go over every fold, in every dialect and under every preset."""
+"""Instructions and earlier summaries survive every fold, in every dialect and under every preset."""
 
 from __future__ import annotations
 

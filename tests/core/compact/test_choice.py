@@ -50,7 +50,7 @@ def room(
     edits=None,
     pinned=(),
 ) -> Room:
-    """The room of a view that holds just this, with a summary of `cap` tokens at most."""
+    """The room of a view that fits exactly, with a summary of at most `cap` tokens."""
     state = ViewState(counter=OFFLINE)
     state.leading, state.quoted, state.kept = list(leading), list(quoted), list(kept)
     state.pairing = pair([entry.message for entry in kept])

@@ -1,4 +1,4 @@
-"""A range that somebody chose: which messages it is, what of them stays, and what a receipt says of it."""
+"""A range that the user chose: its messages, what stays of them, and its receipt."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _roles(log):
 @pytest.mark.parametrize(
     ("number", "first"),
     [
-        (0, "Now mend it."),  # a message of the user's: its whole turn
+        (0, "Now mend it."),  # a prompt: its whole turn
         (1, "Now mend it."),
         (2, "And the tests?"),
         (3, "I mend."),  # a call: its results too
@@ -175,9 +175,9 @@ def test_a_fold_before_the_range_leaves_its_summary():
     shown = view_of(log).view()[-1]
     assert isinstance(_fold(log, "up_to", 1), Compacted)
     assert view_of(log).view()[-1] == shown
-    assert _fold(log, "up_to", 5).first_kept == view_of(log).kept[0].id  # not in the middle of the range
+    assert _fold(log, "up_to", 5).first_kept == view_of(log).kept[0].id  # never inside the range
     assert view_of(log).view()[-1] == shown
-    assert _fold(log, "up_to", 1).first_kept is None  # but whole
+    assert _fold(log, "up_to", 1).first_kept is None  # the whole range
     assert "summary" not in _roles(log)
 
 
@@ -185,7 +185,7 @@ def test_pins_and_rules_of_a_range_stay_word_for_word():
     log = _log()
     first = view_of(log).kept[2]
     add_entry(log, Pinned("", None, first.id, on=True, text=first.message.text))
-    _fold(log, "up_to", 0)  # its checkpoint knows of the pin, which the view shows
+    _fold(log, "up_to", 0)  # its checkpoint has the pin, which the view shows
     _fold(log, "since", 0)
     assert _roles(log)[-1] == "summary"
     assert f'<pinned entry="{first.id}">\n{first.message.text}\n</pinned>' in text_of(view_of(log).view())

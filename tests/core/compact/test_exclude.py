@@ -1,4 +1,4 @@
-"""What the user takes out of the context: what goes with it, what has to stay, and that no fold tells of it."""
+"""Messages that the user excludes: what goes with them, what must stay, and that no checkpoint mentions them."""
 
 import msgspec
 import pytest
@@ -35,7 +35,7 @@ def said(log: Log) -> list[Said]:
 
 
 def take_out(log: Log, number: int, part: int | None = None):
-    """Take out the message of a number, and append the boundary."""
+    """Exclude a message by its number, and append the boundary."""
     job = CompactionInput(view_of(log), ask_for(), OFFLINE)
     return add_entry(log, exclude(job, said(log)[number].id, part))
 
@@ -215,7 +215,7 @@ def test_what_is_out_of_the_kept_messages_stays_out_behind_a_fold():
 
 
 def test_the_checkpoint_tells_of_it_no_more_where_it_was_made_before():
-    """A checkpoint tells the rules and the newest request of messages that are kept behind it, too."""
+    """A checkpoint also quotes rules and the newest request of messages that are kept after it."""
     log = log_of(
         *[m for n in range(12) for m in (user(f"{n} " + repeat("why")), assistant(f"{n} " + repeat("so")))]
     )

@@ -1,4 +1,4 @@
-"""What the state machine sees of a view: its size as a policy's triggers compare it, and what is then asked."""
+"""The size of a view as the triggers of a policy compare it, and the fold request that follows."""
 
 import msgspec
 import pytest
@@ -34,7 +34,7 @@ def size(log, name, overhead=0, ratio=1.0):
 
 
 def pruned(log):
-    """The log with its result blanked."""
+    """Prune the only result of the log."""
     result = next(entry for entry in view_of(log).kept if entry.message.results)
     blank = Edit(result.id, 0, "blanked", ToolResult("c1", (Text("gone"),)), result.tokens - 5)
     add_entry(log, Pruned("", None, Receipt("threshold"), (blank,)))
@@ -43,10 +43,10 @@ def pruned(log):
 
 @pytest.mark.parametrize("name", ["foldline", "gencode", "coop", "moldable"])
 def test_what_a_prune_blanked_is_not_counted_any_more(name):
-    """Without usage a view that was pruned would otherwise be as large as before, and be folded at once."""
+    """Count a pruned view anew if there is no usage: it would be folded at once otherwise."""
     whole, less = size(talked(), name), size(pruned(talked()), name)
     assert less <= whole
-    if name != "moldable":  # counts no results
+    if name != "moldable":  # it does not count results
         assert whole - less > 1_500
 
 
@@ -113,7 +113,7 @@ def test_what_an_estimator_undercounts_is_seen_and_named(name, text):
     note = fold_request(
         fold, policy, Window(context - 1), "threshold", overhead=Floor(), now="", sizer=sizer
     ).notes
-    if note:  # its own trigger may be low enough to see it
+    if note:  # its own trigger may be low enough
         assert f"{seen:,} tokens, Foldline {context:,}" in note[0]
     assert (
         fold_request(fold, policy, Window(100), "manual", overhead=Floor(), now="", sizer=sizer).notes == ()

@@ -1,4 +1,4 @@
-"""A hand-off: what goes over into a new session, and what the old one keeps."""
+"""A hand-off: what the new session gets, and what the old one keeps."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""One compaction from beginning to end: what it refuses, asks for, and hands back."""
+"""One compaction from beginning to end: its refusals, summary requests and result."""
 
 import msgspec
 import pytest
@@ -106,7 +106,7 @@ def worked(steps: int = 8, lines: int = 60) -> Log:
 
 
 def run(log: Log, ask, *replies):
-    """Run the plan by hand; return the outcome and the requests. No reply left: None, as if it had failed."""
+    """Run the plan by hand; return the outcome and the requests. Without a reply left, the model fails."""
     steps = plan(CompactionInput(view_of(log), ask, OFFLINE))
     asked: list[SummaryRequest] = []
     answers = list(replies)
@@ -514,7 +514,7 @@ def test_a_checkpoint_that_never_fits_is_refused_and_nothing_is_made():
     big = SummaryReply(Stubborn(900).text, "offline")
     next(steps)
     least = [steps.send(big).tokens for _ in range(PASSES - 1)]
-    assert least == [25, 5, 1, 1, 1]  # ever less
+    assert least == [25, 5, 1, 1, 1]
     assert all(isinstance(tokens, int) for tokens in least)
     with pytest.raises(FloorExceeded) as refused:
         steps.send(big)
@@ -562,7 +562,7 @@ def test_a_view_of_exactly_the_target_fits_and_one_token_more_does_not():
 
 
 def instructed() -> tuple[Log, Said]:
-    """A chat behind long instructions, and these."""
+    """A chat that starts with long instructions; return both."""
     log = log_of(system(repeat("You are careful", 600)))
     for entry in chat(40).path():
         add(log, entry.message)
@@ -667,7 +667,7 @@ def test_signed_thinking_stays_out_of_a_fold_that_was_made_fuller():
 
 @pytest.mark.parametrize("policy", ["codex", "gencode", "coop", "klaude", "pi", "foldline"])
 def test_a_fuller_fold_shows_or_tells_every_message_of_the_users(policy):
-    """With a model the summary is of what was folded then: a quote that gave way to the tail was in neither."""
+    """A model summarises the messages folded so far: a quote that the tail displaced was in neither."""
     rules = preset(policy)
     for words, target in ((8, 500), (30, 700), (60, 1_400), (90, 2_500)):
         log = chat(24, words)
@@ -684,7 +684,7 @@ def test_a_fuller_fold_shows_or_tells_every_message_of_the_users(policy):
 
 
 def ruled() -> Log:
-    """Rules that are more than a tenth of a small budget, in talk that has little to say."""
+    """A short chat with rules that exceed a tenth of a small budget."""
     log = log_of(user("Mend the archive."))
     for number in range(24):
         add(log, assistant(repeat("ok", 60)))

@@ -1,4 +1,4 @@
-"""A boundary that was planned a while ago, put onto the path as it is now: what holds, what is void, and why."""
+"""A boundary planned earlier, applied to the current path: what holds, what is void, and why."""
 
 import math
 import re
@@ -118,7 +118,7 @@ def test_void_is_what_was_made_for_another_path(act):
 
 
 def read(times: int = 12):
-    """A session of which a prune is enough."""
+    """A session that a prune alone makes fit."""
     log = log_of(user("Read all of it."))
     for n in range(times):
         add(log, calls(f"c{n}"))

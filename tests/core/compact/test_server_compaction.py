@@ -1,4 +1,4 @@
-"""A compaction that a provider's server made is a boundary: nothing before it counts, and it is carried on."""
+"""A compaction by a provider's server is a boundary: nothing before it counts, and folds keep it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_its_text_is_the_earlier_summary_of_a_fold(target: int) -> None:
     done = foldline.compact(CLAUDES, target=target, dialect="anthropic")
     sent = json.dumps(done.messages)
     assert sent.count(TOLD) == 1
-    assert '"compaction"' not in sent  # else the API would not read the checkpoint before it
+    assert '"compaction"' not in sent  # the API would ignore the checkpoint before it
     assert get("anthropic").validate(done.messages, done.system) == []
     again = foldline.compact([*done.messages, *claude(12)][:-1], target=target, dialect="anthropic")
     assert json.dumps(again.messages).count(TOLD) == 1

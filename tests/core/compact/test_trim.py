@@ -1,4 +1,4 @@
-"""Boundaries that fold nothing: what they shorten and what they must not lose."""
+"""Boundaries that only shorten messages: what they shorten and what they must keep."""
 
 import msgspec
 from tests.support.logs import add, add_entry, ask_for, compact_log, view_of
@@ -32,7 +32,7 @@ def job_for(rules, **more) -> CompactionInput:
 
 
 def exact(log) -> None:
-    """Every item takes what is sent for it, and the receipt says as much."""
+    """Check that the tokens of items and receipt equal those of the messages sent."""
     for item in view_of(log).view():
         saved = sum(edit.saved for edit in item.edits)
         assert item.entry.tokens - saved == message_tokens(as_sent(item), OFFLINE)

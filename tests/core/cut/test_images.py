@@ -22,7 +22,7 @@ def image(name: str = "") -> Media:
 
 
 def half(media: Media, size: int) -> Media | None:
-    """Halve what is larger than `size` says."""
+    """Halve images that are larger than `size`."""
     small = DATA[: len(DATA) // 2]
     return media if media.data == small else msgspec.structs.replace(media, data=small) if size else None
 

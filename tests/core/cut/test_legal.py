@@ -169,7 +169,7 @@ def test_between_replies_that_are_one_message_each_a_cut_may_fall():
     assert alone(whole_replies, *talk) == [0, 1, 2, 3, 4, 5, 6]
 
 
-# ---- what the provider runs by itself
+# ---- tools that the provider runs
 
 
 def runs(call: str) -> Opaque:
@@ -202,7 +202,7 @@ def test_no_cut_falls_behind_a_call_that_the_provider_still_runs():
 
 
 def by_program(call: str, caller: str) -> Message:
-    """A call that a program of the provider made: only the native message tells."""
+    """A call by a program of the provider, which only the native message shows."""
     raw = f'{{"caller": {{"type": "code_execution", "tool_id": "{caller}"}}}}'.encode()
     return Message("assistant", calls(call).parts, native=Native("anthropic", raw))
 

@@ -1,4 +1,4 @@
-"""What recall put into a session is no past of its own, and no source of facts."""
+"""Texts that recall inserted are not history, and not a source of facts."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def batches(*messages: Message) -> list[tuple[int, int, list[str], bool]]:
 
 
 def left(*messages: Message) -> list[tuple[str, ...]]:
-    """What each message leaves unanswered for good."""
+    """The calls of each message that no later message answers."""
     pairing = Pairing()
     return [pairing.say(index, message) for index, message in enumerate(messages)]
 
@@ -173,7 +173,7 @@ def test_own_results_at_the_end_are_unanswered():
 
 
 def test_a_second_result_beside_a_call_of_its_id_answers_no_earlier_batch():
-    """A UI message that holds two calls of one id and their results, behind one that waits for that id."""
+    """A UI message with two answered calls of one id, after an open call of that id."""
     twice = Message("assistant", (call("a"), result("a"), call("a"), result("a")))
     assert left(calls("a"), twice) == [(), ("a",)]
     assert pair([calls("a"), twice]).late == [(1, 3)]
@@ -221,7 +221,7 @@ def test_a_reply_in_several_items_is_unanswered_from_its_first():
 
 
 def stored(*ids: str) -> Message:
-    """Return items that name what their provider keeps."""
+    """Return references to items that the provider stores."""
     data = [{"type": "item_reference", "id": one} for one in ids]
     parts = tuple(Opaque("openai-responses", "item_reference", one) for one in data)
     return Message("assistant", parts, native=Native("openai-responses", b"{}"))
@@ -236,7 +236,7 @@ def test_a_reference_takes_one_result_whose_call_nobody_knows():
 
 def test_references_to_what_is_no_call_take_none():
     assert pair([stored("rs_1", "msg_1"), tool("x")]).late == [(1, 0)]
-    assert pair([stored("item-5"), tool("x")]).late == []  # an id that does not tell
+    assert pair([stored("item-5"), tool("x")]).late == []  # an id without a known prefix
 
 
 def test_a_result_that_was_given_or_has_a_call_answers_no_reference():

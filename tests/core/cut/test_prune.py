@@ -253,7 +253,7 @@ def _counted_to_prune(results: int) -> int:
 
 
 class Tallying:
-    """A counter that knows how often it was asked."""
+    """A counter that counts its calls."""
 
     name = "tallying"
 

@@ -124,7 +124,7 @@ def test_nothing_is_lost_but_the_orphans_and_repairing_again_changes_nothing(mad
         mended = [message for _, message in done.messages]
         told = [mended[index].parts[at].call_id for index, at in pair(mended).late]
         answered = [part.call_id for message in mended for part in message.results]
-        assert all(answered.count(call_id) > 1 for call_id in told)  # only what a tool says again is late
+        assert all(answered.count(call_id) > 1 for call_id in told)  # only a second result is late
 
 
 def test_results_in_the_message_of_their_calls_stay_where_they_are():

@@ -158,7 +158,7 @@ def test_as_much_as_needed_is_saved_or_as_much_as_may_be(counts, need, usable):
 
 
 def test_the_earlier_steps_of_a_turn_in_one_message_are_shortened_as_results_are():
-    """The last step keeps what any message keeps; what a call wrote before it may go down to a line."""
+    """The last step keeps what every message keeps; earlier writes may shrink to one line."""
     written = [part for n in range(3) for part in (call(f"c{n}", content=lines(100)), result(f"c{n}", "ok"))]
     turn = Message("assistant", (*written, Text(lines(200))))
     [kept] = counted(turn)
@@ -171,7 +171,7 @@ def test_the_earlier_steps_of_a_turn_in_one_message_are_shortened_as_results_are
 
 
 def test_eliding_that_saves_nothing_is_not_done():
-    """A call's name may be larger than all that the call may take: then a marker only adds to it."""
+    """The name of a call may exceed the budget of the call: a marker would only add to it."""
     name = " ".join(f"tool{i}" for i in range(300))
     kept = counted(assistant("", call("a", name, n=1)), tool("a", lines(60)))
     assert size(kept[0].message.parts[-1]) > USABLE // 10

@@ -1,4 +1,4 @@
-"""Sessions whose sizes are counted by hand, and what a provider reported of them."""
+"""Sessions with sizes that are easy to check by hand, and usage as a provider reports it."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from foldline.core.measure.tokens import message_tokens
 
 
 class Quarter:
-    """A counter that anybody can check by hand: four letters are a token."""
+    """A token counter that is easy to check by hand: four characters are a token."""
 
     name = "quarter"
 
@@ -25,7 +25,7 @@ def usage(total):
 
 
 def entries(messages: Iterable[Message | tuple[Message, int]]) -> list[Said]:
-    """Chain messages into entries; a pair gives the tokens, else they are counted by letters."""
+    """Chain messages into entries; a pair sets the tokens of its entry, all others are counted."""
     made: list[Said] = []
     for item in messages:
         message, tokens = item if isinstance(item, tuple) else (item, message_tokens(item, LETTERS))

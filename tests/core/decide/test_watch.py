@@ -1,4 +1,4 @@
-"""The state machine of compactions: told what happened, it answers what is due."""
+"""The state machine of compactions: it receives events and returns the action that is due."""
 
 import msgspec
 import pytest
@@ -24,7 +24,7 @@ LOW, MIDDLE, HIGH, FULL = 40_000, 60_000, 85_000, 95_000  # below soft, above it
 
 
 class View(msgspec.Struct):
-    """A view by its figures."""
+    """A view with the given sizes."""
 
     tokens: int
     messages: int = 50
@@ -52,7 +52,7 @@ class View(msgspec.Struct):
 
 
 def watch(policy=SOFT, *said, **more) -> Watch:
-    """A machine that has looked at its first moments, and was told this."""
+    """A machine after its first two checks and these events."""
     made = Watch(WatchLimits(policy, WINDOW, **more))
     made.mark_checked()
     for message in said or (user(),):
@@ -306,7 +306,7 @@ SAID = {"user": user(), "assistant": assistant("x"), "tool": tool("c1"), "remind
 
 
 class Driver:
-    """Does what is due, with the outcome that it is told, and holds the machine to what it promises."""
+    """Performs each due action with a chosen outcome, and checks the guarantees of the machine."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy

@@ -72,7 +72,7 @@ def test_a_name_stands_as_a_word_of_its_own():
 def test_a_distinctive_file_name_will_do_without_its_folder():
     assert names("in limiter.py:12", "path", "app/limiter.py")
     assert not names("in other/limits.py", "path", "app/limiter.py")
-    assert not names("in a.py", "path", "app/a.py")  # too short to tell
+    assert not names("in a.py", "path", "app/a.py")  # too short to identify
     assert not names("in README.md", "path", "app/README.md", common=frozenset(("README.md",)))
     assert names("in app/README.md", "path", "app/README.md", common=frozenset(("README.md",)))
 

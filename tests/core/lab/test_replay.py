@@ -23,7 +23,7 @@ LONG = "The parser reads every line of the config and keeps what it cannot name.
 
 
 def run(messages, policy=NONE, context=20_000, scale=None, times=(), **more):
-    """Replay messages as the shell does, and return the replay; `times` is when each was said."""
+    """Replay messages as the shell does; `times` is the time of each. Return the replay."""
     replay = Replay(policy, Window(context=context, output=1_000), OFFLINE, **more)
     if scale is not None:
         replay.scale = scale
@@ -100,7 +100,7 @@ def test_without_a_policy_nothing_is_folded_and_what_does_not_fit_is_counted():
     assert replay.sums.overflows == too_large > 0
     assert replay.sums.peak > 5_000
     assert not replay.fits
-    assert replay.state.messages == 0  # a view that can never be sent is not held
+    assert replay.state.messages == 0  # a view that can never be sent is dropped
     roomy = run(session(), NONE, context=500_000)
     assert replay.sums.input_tokens == roomy.sums.input_tokens
     assert roomy.sums.overflows == 0
@@ -309,7 +309,7 @@ DRAFTS = msgspec.structs.replace(
 
 
 def paused(talk, seconds):
-    """When each message was said: one a second, but for the pause before the last turn."""
+    """The time of each message: one a second, except for a pause before the last turn."""
     last = max(at for at, message in enumerate(talk) if message.is_prompt)
     return [float(at) + (seconds if at >= last else 0) for at in range(len(talk))]
 

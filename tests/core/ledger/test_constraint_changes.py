@@ -1,4 +1,4 @@
-"""What a later sentence of the user's does to a rule: labelled pairs, and doubtful ones that keep both."""
+"""The effect of a later sentence on a rule: labelled pairs, and unclear ones that keep both."""
 
 from __future__ import annotations
 
@@ -168,14 +168,14 @@ def test_a_duty_that_is_waived_leaves_a_ban(ban: str, deed: str, waiver: str) ->
         ("No toques la carpeta legacy.", "Ya no hace falta tocar la carpeta legacy."),
         ("不要修改 config 目录。", "不用再修改 config 目录了。"),
         ("mainに直接プッシュしないでください。", "もうmainに直接プッシュする必要はありません。"),
-        # another thing in the place of the banned one
+        # something else instead of the banned thing
         ("Never push to main.", "Actually, push to the branch instead of main."),
         ("Never write to the production database.", "Actually write to the staging database instead of the production database."),
         ("Never write to the production database of the billing service.", "Actually, write to the staging database of the billing service instead of production."),
         ("Never force-push.", "Use rebase instead of merge and force-push."),
         ("Never merge to main.", "Always rebase on main."),
         ("Never merge to main.", "Never rebase on main."),
-        # what is only left for now
+        # a task that is only postponed
         ("Never change the login page.", "Forget about the login page, let's do search first."),
         ("Never change the login page.", "Forget about the login page."),
     ],

@@ -1,4 +1,4 @@
-"""Standing constraints: what supersedes what, where they may come from."""
+"""Standing constraints: their sources, and which replaces which."""
 
 from __future__ import annotations
 

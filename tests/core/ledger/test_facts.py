@@ -71,7 +71,7 @@ RUNS = [
 
 @given(st.lists(st.sampled_from([*RUNS, EDIT]), max_size=8), st.data())
 def test_checks_of_two_ranges_are_those_of_both_together(steps, data):
-    """A check that failed in what was folded before and passes now is not told as failing."""
+    """A check that failed before the last fold and passes now is not reported as failing."""
     said = entries(*chain.from_iterable(steps))
     cut = 2 * data.draw(st.integers(0, len(steps)))
     first = bounded(merge(Ledger(), collect(said[:cut])))
@@ -253,7 +253,7 @@ def test_the_plan_is_the_one_last_written():
     steps = (("Read", "completed"), ("Write", "in_progress"))
     assert tuple((step.text, step.state) for step in of(*first, *second).plan) == steps
     assert tuple((step.text, step.state) for step in merge(of(*first), of(*second)).plan) == steps
-    assert of(*first, *second).items == ()  # it is told once, in the state
+    assert of(*first, *second).items == ()  # it is listed once, in the state
 
 
 def test_a_list_of_other_things_with_states_is_no_plan():

@@ -1,4 +1,4 @@
-"""Items: what was said, word for word, and what each call did, taken by structure and in the order of events."""
+"""Items: the words of each message and the effect of each call, in the order of events."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def did(name: str, arguments: object, output: str = "ok", *, is_error: bool = Fa
     return found
 
 
-# ---- what was said
+# ---- words
 
 
 def test_what_was_said_stands_word_for_word_in_the_order_of_events() -> None:
@@ -369,7 +369,7 @@ def test_two_ranges_merged_are_the_items_of_both_together() -> None:
     for cut in range(len(said) + 1):
         chain = entries(*said)
         first, second = (items.collect(stretch(part)) for part in (chain[:cut], chain[cut:]))
-        if cut != 2:  # a cut never parts a call from its result
+        if cut != 2:  # a cut never separates a call from its result
             assert items.merge(first, second, Ledger()) == items.collect(stretch(chain))
 
 

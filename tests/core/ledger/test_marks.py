@@ -1,4 +1,4 @@
-"""What the user puts between <keep> and </keep> is marked where the user typed the tags, and nowhere else."""
+"""Text between <keep> and </keep> is marked only where the user typed the tags."""
 
 from __future__ import annotations
 

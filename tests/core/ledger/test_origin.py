@@ -1,4 +1,4 @@
-"""Whose words are whose; sentences; what is told as the user's."""
+"""Which texts the user wrote, their sentences, and user words that the conversation reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def user(text: str, id_: str = "u", **how: bool) -> Said:
 
 
 def asked(entries: list[Said]) -> list[tuple[str, str]]:
-    """What the conversation tells as the user's, and the entries it stands in."""
+    """The texts that the conversation reports as the user's, with their entries."""
     found = items.collect(stretch(entries))
     return [(item.text, item.entry) for item in found if item.kind == "user"]
 
@@ -247,7 +247,7 @@ def test_clipped_text_fits(text: str, limit: int) -> None:
 
 
 def test_a_skill_that_a_turn_has_used_does_not_speak_for_the_user():
-    """The result stands in the assistant's own message, which ends with words: the user speaks next."""
+    """A result inside the assistant's message, which ends with text: the next message is the user's."""
     use = (ToolCall("1", "Skill", {}), ToolResult("1", (Text("Launching skill: docs"),)), Text("Done."))
     entries = [
         Said("a", None, Message("assistant", use), ""),
@@ -256,7 +256,7 @@ def test_a_skill_that_a_turn_has_used_does_not_speak_for_the_user():
     assert [entry.id for entry, _ in prompts(entries)] == ["u"]
 
 
-# ---- what was pasted into a message is no rule of the user's, and hides none in another paragraph
+# ---- pasted text states no rule, and hides no rule in another paragraph
 
 
 PUSH = "Never push to main."

@@ -1,4 +1,4 @@
-"""Which sentences are standing rules: an example of each cue, what is none, and sentences labelled by hand.
+"""Which sentences are standing rules: an example of each cue, other sentences, and sentences labelled by hand.
 
 The recorded sentences are not stored: the labels name a message of a recorded session and the hash of the
 sentence. What is asked for is precision: a rule that is missed still stands in the conversation.
@@ -60,11 +60,11 @@ def test_every_cue_finds_its_examples() -> None:
 @pytest.mark.parametrize(
     "sentence",
     [
-        # of one task or of the moment
+        # for one task or for now
         "Don't push.", "You must answer by 5pm", "Don't commit yet.", "Please don't do that.", "Just this once, skip the tests.",
         "Don't change anything, just let me know.", "Stop, not staging!", "When you are done, push the branch.", "Use option 2.",
         "Keep the first paragraph and delete the rest.", "Bitte nicht jetzt, ich bin in einer Besprechung.", "先不要提交。",
-        # what a thing is to do
+        # requirements of a program
         "The request itself must not cost a token.", "The button should be red.", "Add a check that all amounts are positive.",
         # reports
         "No errors in the log.", "No tests ran.", "No matching rows found.", "I got a crash, that should never happen.", "It always crashes when I never expected it.", "I never got the mail yesterday.",
@@ -95,7 +95,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 def sentence_of(label: dict[str, Any], sessions: Path) -> str:
-    """The labelled sentence; "" where its message is no longer taken for the user's own words."""
+    """The labelled sentence; "" if its message no longer counts as written by the user."""
     if "text" in label:
         return label["text"]
     text = json.loads(lines_of(sessions / label["file"])[label["message"]])["text"]

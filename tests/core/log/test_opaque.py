@@ -1,4 +1,4 @@
-"""What can be read in blocks that only their dialect understands."""
+"""Reading blocks that only their dialect understands."""
 
 import json
 

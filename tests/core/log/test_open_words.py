@@ -1,4 +1,4 @@
-"""Words that later versions may add to a log: an entry that holds one is read, and its session folds on."""
+"""Values that later versions may add to a log: such entries are read, and their sessions still fold."""
 
 import msgspec
 from tests.support.logs import add, add_entry, ask_for, view_of

@@ -1,4 +1,4 @@
-"""Texts of eleven kinds for the token counter's test: written for it, or made from what every Python has."""
+"""Texts of eleven kinds for the test of the token counter: written for it, or made from the standard library."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ ARABIC = """\
 
 WRITTEN = {"english": ENGLISH, "chinese": CHINESE, "japanese": JAPANESE, "korean": KOREAN, "arabic": ARABIC}
 
-# Modules that tools/fit_tokens.py did not see.
+# Not used by tools/fit_tokens.py.
 MODULES = ("argparse", "csv", "dataclasses", "heapq", "shutil", "statistics", "textwrap")
 
 
@@ -147,7 +147,7 @@ def binary(chance: random.Random) -> list[bytes]:
 
 
 def chunks() -> dict[str, list[str]]:
-    """Return pieces of 800 characters of each kind, smaller ones of what was written for it."""
+    """Return pieces of 800 characters of each kind, smaller ones of the written texts."""
     chance = random.Random(20)
     raw = binary(chance)
     texts = {

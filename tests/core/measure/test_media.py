@@ -1,4 +1,4 @@
-"""How many pages a PDF is counted as, and the words that stand for media."""
+"""The page count of PDFs, and the texts that replace media."""
 
 import base64
 import zlib
@@ -14,7 +14,7 @@ def packed(raw: bytes, mime: str = "application/pdf", name: str | None = None) -
 
 
 def written(count: int, leaves: int, *, between: str = "") -> bytes:
-    """A PDF whose page tree says `count`, with `leaves` page objects."""
+    """A PDF whose page tree declares `count` pages, with `leaves` page objects."""
     kids = " ".join(f"{n + 3} 0 R" for n in range(leaves))
     objects = [
         "<< /Type /Catalog /Pages 2 0 R /Outlines 900 0 R >>",
@@ -46,7 +46,7 @@ def test_pages_in_compressed_objects_are_counted():
 
 
 def test_a_page_tree_is_believed_as_far_as_the_file_could_hold_its_pages():
-    assert pages(packed(written(40, 0) + b" " * 4_000)) == 40  # its pages are where nobody can read them
+    assert pages(packed(written(40, 0) + b" " * 4_000)) == 40  # its pages cannot be read
     assert pages(packed(written(999_999_999, 3))) == 3
     assert pages(packed(written(999_999_999, 0))) == 0
     assert media_tokens(packed(written(999_999_999, 0))) == PAGE_TOKENS

@@ -6,7 +6,7 @@ from foldline.core.log.messages import Message, Text, ToolCall, Usage
 from foldline.core.measure.overflow import Overflow, cut_call, cut_short, fits_with, overflow, silent
 from foldline.core.measure.window import Window
 
-# provider, message as it arrives, limit, asked, max_tokens
+# provider, error message, limit, requested tokens, max_tokens
 OVERFLOWS = [
     ("Anthropic", '400 {"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 213462 tokens > 200000 maximum"},"request_id":"req_011"}', 200_000, 213_462, None),
     ("Anthropic sum", "400 input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length or `max_tokens` and try again", 200_000, 188_240, 21_333),

@@ -57,7 +57,7 @@ def test_the_errors_over_all_kinds_of_text():
     assert statistics.median(map(abs, pooled)) <= 0.06
     assert sum(error < -0.2 for error in pooled) <= 0.05 * len(pooled)
     quarter = [error for pieces in KINDS.values() for error in errors(pieces, LETTERS)]
-    assert statistics.median(map(abs, quarter)) > 0.15  # what it replaces
+    assert statistics.median(map(abs, quarter)) > 0.15  # the estimate that the counter replaces
 
 
 @pytest.mark.parametrize("kind", KINDS)

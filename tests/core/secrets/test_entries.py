@@ -1,4 +1,4 @@
-"""Arguments of calls, which are looked at as strings and as the JSON that they make."""
+"""Arguments of calls, searched as strings and as JSON."""
 
 import json
 
