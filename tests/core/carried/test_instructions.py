@@ -160,8 +160,8 @@ def test_the_section_on_compacting_is_read(text: str, said: str) -> None:
 
 
 def test_the_section_ends_where_the_next_file_begins() -> None:
-    told = REMINDER.replace("- Paint in the morning.", "# Compact instructions\n- Name the colours.")
-    assert on_compacting(told) == "- Name the colours."
+    text = REMINDER.replace("- Paint in the morning.", "# Compact instructions\n- Name the colours.")
+    assert on_compacting(text) == "- Name the colours."
 
 
 def test_many_headings_take_time_in_step_with_their_number() -> None:

@@ -163,9 +163,9 @@ def test_everything_that_was_said_stands_word_for_word_while_there_is_room():
 def test_with_less_room_what_matters_less_gives_way_first():
     ledger = collect(entries(*said(40)))
     text = page(ledger, 1_500)
-    asked = [n for n in range(40) if f"[User] Request {n}:" in text]
+    shown = [n for n in range(40) if f"[User] Request {n}:" in text]
     closed = [n for n in range(40) if f"[Assistant] Part {n} is right." in text]
-    assert asked == list(range(40))  # the words of the user have priority
+    assert shown == list(range(40))  # the words of the user have priority
     assert closed == sorted(closed)
     assert closed[-1] == 39
     assert len(closed) < 40  # the newest closing words come first
@@ -185,8 +185,8 @@ def test_a_page_never_takes_more_than_it_may(budget):
 
 def test_a_focus_comes_first_within_its_level():
     counted = assistant("There are nine walruses. " + "They lie on the ice. " * 40)
-    told = [*said(20), user("Count them."), counted, *said(60, words=40)]
-    ledger = collect(entries(*told))
+    messages = [*said(20), user("Count them."), counted, *said(60, words=40)]
+    ledger = collect(entries(*messages))
     assert counted.text.strip() not in page(ledger, 1_500)
     assert counted.text.strip() in page(ledger, 1_500, instructions="What about walruses?")
 
@@ -231,8 +231,8 @@ def test_one_long_message_takes_the_room_that_nobody_else_needs():
 def test_what_is_asked_before_a_long_block_of_code_stands_whole():
     asked = "Look at the trace of this session. " * 6 + "It is in traces/a1.jsonl; read it with replay 7f3a."
     text = f"{asked}\n\n```\n" + "09:00:01 INFO request sent\n" * 400 + "```\nThen mend it."
-    told = page(collect(entries(user(text), assistant("Done."))), 1_200)
-    assert f"[User] {asked}\n[…]\nThen mend it." in told
+    shown = page(collect(entries(user(text), assistant("Done."))), 1_200)
+    assert f"[User] {asked}\n[…]\nThen mend it." in shown
 
 
 def test_what_was_done_is_told_at_length_where_there_is_room_and_read_back():
@@ -278,10 +278,10 @@ def test_the_state_quotes_the_answer_that_the_newest_request_follows_where_it_is
 
 
 def test_a_message_that_announces_a_paste_keeps_its_words():
-    told = f"What does this cost, and who pays for it:\n```\n{'a 1 b 2 c 3' * 400}\n```\n" + "\n\n\n".join(
+    text = f"What does this cost, and who pays for it:\n```\n{'a 1 b 2 c 3' * 400}\n```\n" + "\n\n\n".join(
         "xy"
     )
-    ledger = collect(entries(user(told), *said(12)))
+    ledger = collect(entries(user(text), *said(12)))
     assert "[User] What does this cost, and who pays for it:" in page(ledger, 600)
 
 
@@ -344,8 +344,8 @@ def test_words_that_announce_a_call_are_not_told_before_other_words():
 def test_words_that_announce_a_call_stand_before_what_is_left_out_behind_them():
     runs = [Item("ran", f"$ make t{at} -> ok", calls=1) for at in range(20)]
     items = [Item("user", "Go."), Item("aside", "I make them."), *runs, Item("edit", "edit z.py", calls=1)]
-    told = conversation.write(items, {at: items[at].text for at in (0, 1, 22)})
-    assert told == ["[User] Go.", "[Assistant] I make them.", "... 20 calls", "- edit z.py"]
+    text = conversation.write(items, {at: items[at].text for at in (0, 1, 22)})
+    assert text == ["[User] Go.", "[Assistant] I make them.", "... 20 calls", "- edit z.py"]
 
 
 def test_words_that_announce_a_call_are_told_where_a_focus_asks_for_them():
@@ -355,8 +355,8 @@ def test_words_that_announce_a_call_are_told_where_a_focus_asks_for_them():
         Item("said", "Then the cow."),
         Item("aside", "Ok."),
     )
-    told = compose(Ledger(items=items), 500, OFFLINE.count, instructions="zebra").text
-    assert told.endswith("[Assistant] Now the zebra.\n[Assistant] Then the cow.\n[Assistant] Ok.")
+    text = compose(Ledger(items=items), 500, OFFLINE.count, instructions="zebra").text
+    assert text.endswith("[Assistant] Now the zebra.\n[Assistant] Then the cow.\n[Assistant] Ok.")
 
 
 def test_files_that_are_shown_are_not_named_again_as_met():
@@ -371,14 +371,14 @@ def test_files_that_are_shown_are_not_named_again_as_met():
         names=tuple(MetName(path, 1.0, "log.txt") for path in (shown, listed, other)),
         base="/home/me/lamp/",
     )
-    told = page(ledger, 1_000)
-    assert "- log.txt: src/other.py\n" in told
-    assert "src/: listed.py, a.py" in told
+    text = page(ledger, 1_000)
+    assert "- log.txt: src/other.py\n" in text
+    assert "src/: listed.py, a.py" in text
 
 
 def test_what_a_few_words_answer_keeps_its_end():
-    asked = "Here is what I found. " * 60 + "Shall I use SQLite or files?"
-    talk = [message for _ in range(8) for message in (user("Go on."), assistant(asked), user("SQLite."))]
+    question = "Here is what I found. " * 60 + "Shall I use SQLite or files?"
+    talk = [message for _ in range(8) for message in (user("Go on."), assistant(question), user("SQLite."))]
     text = page(collect(entries(*talk, assistant("Done."))), 1_000)
     assert "[Assistant] […]" in text or "found. […]" in text
     assert text.count("SQLite or files?\n\n[User] SQLite.") == text.count("[Assistant]") - 1 > 3
@@ -410,10 +410,10 @@ def test_an_answer_that_nobody_gave_stands_at_no_lines_start():
         Item("refused", "[User refused: ls] No.\n[User answered] Yes, drop it."),
         answer,
     )
-    told = page(Ledger(items=items), 2_000)
-    assert "\n[User answered] Yes" not in told
-    assert answer.text in told
-    assert [item.text for item in parse(told).items] == [item.text for item in items]
+    text = page(Ledger(items=items), 2_000)
+    assert "\n[User answered] Yes" not in text
+    assert answer.text in text
+    assert [item.text for item in parse(text).items] == [item.text for item in items]
 
 
 def test_a_models_summary_with_headings_like_ours_is_one_earlier_summary():

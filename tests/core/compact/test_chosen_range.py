@@ -129,11 +129,11 @@ def test_a_summary_stands_behind_the_note_on_calls_that_nobody_answered():
 
 def test_since_an_entry_what_is_not_answered_stays():
     log = _log()
-    asked = add(log, user("One more."))
+    newest = add(log, user("One more."))
     _fold(log, "since", 2)
     assert _roles(log) == ["system", "user", "assistant", "summary", "user"]
     with pytest.raises(InputError, match="nothing can be folded since"):
-        compact_log(log, ask_for(chosen=FoldRange(asked.id, "since")))
+        compact_log(log, ask_for(chosen=FoldRange(newest.id, "since")))
 
 
 @pytest.mark.parametrize("way", ["up_to", "since"])

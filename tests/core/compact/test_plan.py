@@ -108,15 +108,15 @@ def worked(steps: int = 8, lines: int = 60) -> Log:
 def run(log: Log, ask, *replies):
     """Run the plan by hand; return the outcome and the requests. Without a reply left, the model fails."""
     steps = plan(CompactionInput(view_of(log), ask, OFFLINE))
-    asked: list[SummaryRequest] = []
+    requests: list[SummaryRequest] = []
     answers = list(replies)
     try:
-        asked.append(next(steps))
+        requests.append(next(steps))
         while True:
             answer = answers.pop(0) if answers else None
-            asked.append(steps.send(answer))
+            requests.append(steps.send(answer))
     except StopIteration as end:
-        return end.value, asked
+        return end.value, requests
 
 
 def reply(text: str = SUMMARY, **more) -> SummaryReply:
@@ -160,9 +160,9 @@ def test_a_view_that_fits_its_target_is_left_alone():
 
 def test_no_eligible_messages_make_no_summary():
     log = log_of(user(repeat("hello", 50)))
-    outcome, asked = run(log, ask_for(BARE))
+    outcome, requests = run(log, ask_for(BARE))
     assert outcome == Nothing("nothing_to_fold")
-    assert asked == []
+    assert requests == []
 
 
 def test_an_automatic_one_waits_while_a_tool_loop_with_signed_thinking_is_open():
@@ -250,9 +250,9 @@ def test_leading_messages_larger_than_a_target_count_as_short_as_they_may_be():
 
 def test_a_prune_that_suffices_is_the_boundary_and_no_summary_is_asked_for():
     log = worked()
-    outcome, asked = run(log, ask_for(RULES, context=4_500, reason="threshold"))
+    outcome, requests = run(log, ask_for(RULES, context=4_500, reason="threshold"))
     assert isinstance(outcome, Pruned)
-    assert asked == []
+    assert requests == []
     size = view_of(log).tokens
     add_entry(log, outcome)
     fold = view_of(log)
@@ -268,9 +268,9 @@ def test_a_prune_that_suffices_is_the_boundary_and_no_summary_is_asked_for():
 
 
 def test_a_prune_by_hand_is_followed_by_a_compaction():
-    outcome, asked = run(worked(), ask_for(RULES, context=4_500))
+    outcome, requests = run(worked(), ask_for(RULES, context=4_500))
     assert isinstance(outcome, Compacted)
-    assert len(asked) == ATTEMPTS - 1
+    assert len(requests) == ATTEMPTS - 1
 
 
 def test_a_prune_that_stays_above_the_trigger_or_gains_too_little_does_not_suffice():
@@ -381,11 +381,11 @@ def test_stripped_thinking_is_counted_once_however_many_boundaries_follow():
 
 def test_the_summariser_is_asked_once_with_all_that_is_folded():
     log = chat()
-    outcome, (asked,) = run(log, ask_for(BARE, instructions="Mind the tests"), reply(usage=Usage(input=5)))
+    outcome, (request,) = run(log, ask_for(BARE, instructions="Mind the tests"), reply(usage=Usage(input=5)))
     cut = next(i for i, e in enumerate(log.path()) if e.id == outcome.first_kept)
-    assert asked.folded == tuple(log.path()[:cut])
-    assert (asked.kind, asked.previous, asked.instructions) == ("first", None, "Mind the tests")
-    assert asked.tokens == 600
+    assert request.folded == tuple(log.path()[:cut])
+    assert (request.kind, request.previous, request.instructions) == ("first", None, "Mind the tests")
+    assert request.tokens == 600
     assert outcome.receipt.summarizer == "model:test"
     assert outcome.receipt.usage == Usage(input=5)
     assert "Mend the login page." in outcome.checkpoint.summary
@@ -395,13 +395,13 @@ def test_the_summariser_is_asked_once_with_all_that_is_folded():
 
 def test_a_split_turn_is_asked_for_as_one():
     log = worked()
-    _, (asked,) = run(log, ask_for(changed(keep=Keep(amount=Amount(tokens=10))), context=9_000), reply())
-    assert asked.kind == "first"
+    _, (request,) = run(log, ask_for(changed(keep=Keep(amount=Amount(tokens=10))), context=9_000), reply())
+    assert request.kind == "first"
     log = log_of(*(entry.message for entry in worked().path()[:-2]))
-    outcome, (asked,) = run(
+    outcome, (request,) = run(
         log, ask_for(changed(keep=Keep(amount=Amount(tokens=900))), context=9_000), reply(SPLIT)
     )
-    assert asked.kind == "split_turn"
+    assert request.kind == "split_turn"
     assert outcome.receipt.notes[0] == (
         "a turn was split: the cut rule 'turn' would keep less than half of what fits"
     )
@@ -414,8 +414,8 @@ def test_a_split_turn_keeps_the_previous_summary():
     for i in range(6):
         add(log, calls(f"c{i}"))
         add(log, tool(f"c{i}", repeat("a line of text", 80)))
-    _, (asked,) = run(log, ask_for(BARE), reply(SPLIT))
-    assert (asked.kind, asked.previous) == ("split_turn", before)
+    _, (request,) = run(log, ask_for(BARE), reply(SPLIT))
+    assert (request.kind, request.previous) == ("split_turn", before)
 
 
 def test_a_second_compaction_folds_what_the_first_kept_and_updates_its_summary():
@@ -425,38 +425,38 @@ def test_a_second_compaction_folds_what_the_first_kept_and_updates_its_summary()
     for i in range(8):
         add(log, assistant(repeat(f"more {i}", 40)))
         add(log, user("on"))
-    second, (asked,) = run(log, ask_for(BARE, number=2), reply())
-    assert asked.kind == "update"
-    assert asked.previous == first.checkpoint.summary
-    assert list(asked.folded[: len(kept)]) == kept
-    assert not any(first.checkpoint.text in entry.message.text for entry in asked.folded)
+    second, (request,) = run(log, ask_for(BARE, number=2), reply())
+    assert request.kind == "update"
+    assert request.previous == first.checkpoint.summary
+    assert list(request.folded[: len(kept)]) == kept
+    assert not any(first.checkpoint.text in entry.message.text for entry in request.folded)
     assert second.checkpoint.number == 2
     old, new = msgspec.convert(first.ledger, Ledger), msgspec.convert(second.ledger, Ledger)
-    assert new.messages == old.messages + len(asked.folded)
+    assert new.messages == old.messages + len(request.folded)
 
 
 @pytest.mark.parametrize("bad", ["", "no headings at all", "## Goal\ncut o"])
 def test_a_bad_summary_is_asked_for_again_and_then_replaced(bad):
     log = chat()
     stop = "length" if "cut" in bad else "end"
-    outcome, asked = run(log, ask_for(BARE), reply(bad, stop=stop), reply())
-    assert (len(asked), outcome.receipt.summarizer) == (2, "model:test")
-    outcome, asked = run(log, ask_for(BARE), reply(bad, stop=stop), reply(bad, stop=stop))
-    assert (len(asked), outcome.receipt.summarizer) == (ATTEMPTS, "offline")
+    outcome, requests = run(log, ask_for(BARE), reply(bad, stop=stop), reply())
+    assert (len(requests), outcome.receipt.summarizer) == (2, "model:test")
+    outcome, requests = run(log, ask_for(BARE), reply(bad, stop=stop), reply(bad, stop=stop))
+    assert (len(requests), outcome.receipt.summarizer) == (ATTEMPTS, "offline")
     assert "## Conversation" in outcome.checkpoint.summary
 
 
 def test_a_summariser_that_failed_is_not_asked_again():
-    outcome, asked = run(chat(), ask_for(BARE), None, reply())
-    assert (len(asked), outcome.receipt.summarizer) == (1, "offline")
+    outcome, requests = run(chat(), ask_for(BARE), None, reply())
+    assert (len(requests), outcome.receipt.summarizer) == (1, "offline")
 
 
 def test_what_the_summary_invents_is_marked_and_what_it_forgets_is_put_back():
     log = log_of(user("Mend the login page. Never touch anything under migrations/ without asking me."))
     for entry in chat().path()[1:]:
         add(log, entry.message)
-    told = SUMMARY.replace("Read the page", "Rewrote src/invented_module.py")
-    outcome, _ = run(log, ask_for(BARE), reply(told))
+    invented = SUMMARY.replace("Read the page", "Rewrote src/invented_module.py")
+    outcome, _ = run(log, ask_for(BARE), reply(invented))
     summary = outcome.checkpoint.summary
     assert "Never touch anything under migrations/ without asking me." in summary
     assert "unverified" in summary.split("src/invented_module.py")[1].split("\n")[0]
@@ -479,8 +479,8 @@ def test_a_rule_that_the_summary_recalls_in_the_users_words_stands_from_then_on(
     assert f"[User] Mend the login page. {rule}\n" in words
     add_entry(log, outcome)
     add(log, user("Go on."))
-    again, asked = run(log, ask_for(BARE, reason="target", target=900), reply())
-    assert rule in [fact.text for fact in asked[0].ledger.constraints]
+    again, requests = run(log, ask_for(BARE, reason="target", target=900), reply())
+    assert rule in [fact.text for fact in requests[0].ledger.constraints]
     assert rule in again.checkpoint.summary
 
 
@@ -504,8 +504,8 @@ def test_a_checkpoint_too_large_for_the_whole_is_asked_for_again_with_less():
     ask = ask_for(BARE, reason="target", target=600)
     big = SummaryReply(Stubborn(900).text, "offline")
     short = [SummaryReply("## Goal\nshort", "offline")] * 4
-    outcome, asked = run(log, ask, big, *short)
-    assert asked[1].tokens < asked[0].tokens
+    outcome, requests = run(log, ask, big, *short)
+    assert requests[1].tokens < requests[0].tokens
     assert outcome.checkpoint.summary == "## Goal\nshort"
 
 
@@ -532,30 +532,30 @@ def test_a_model_is_asked_no_more_often_in_all_than_a_compaction_may(monkeypatch
     if asks == 0:
         with pytest.raises(StopIteration) as end:
             next(plan(CompactionInput(view_of(chat()), ask, OFFLINE)))
-        outcome, asked = end.value.value, []
+        outcome, requests = end.value.value, []
     else:
-        outcome, asked = run(chat(), ask, *rejected)
-    assert len(asked) == asked_for
+        outcome, requests = run(chat(), ask, *rejected)
+    assert len(requests) == asked_for
     assert (outcome.receipt.summarizer, outcome.receipt.tokens_after <= 600) == ("offline", True)
 
 
 def test_a_model_that_failed_is_not_asked_again_in_the_same_compaction():
     ask = ask_for(BARE, reason="target", target=600)
-    outcome, asked = run(chat(), ask)
-    assert len(asked) == 1
+    outcome, requests = run(chat(), ask)
+    assert len(requests) == 1
     assert outcome.receipt.summarizer == "offline"
 
 
 def test_a_view_of_exactly_the_target_fits_and_one_token_more_does_not():
-    told = SummaryReply("## Goal\n" + repeat("word", 380), "offline")
-    outcome, asked = run(chat(), ask_for(BARE, reason="target", target=700), told)
+    summary = SummaryReply("## Goal\n" + repeat("word", 380), "offline")
+    outcome, requests = run(chat(), ask_for(BARE, reason="target", target=700), summary)
     size = outcome.receipt.tokens_after
-    assert len(asked) == 1
-    outcome, asked = run(chat(), ask_for(BARE, reason="target", target=size), told)
-    assert (len(asked), outcome.receipt.tokens_after) == (1, size)
-    _, asked = run(chat(), ask_for(BARE, reason="target", target=size - 1), told)
-    assert len(asked) == 2
-    assert asked[1].tokens == asked[0].tokens - 1 - 8
+    assert len(requests) == 1
+    outcome, requests = run(chat(), ask_for(BARE, reason="target", target=size), summary)
+    assert (len(requests), outcome.receipt.tokens_after) == (1, size)
+    _, requests = run(chat(), ask_for(BARE, reason="target", target=size - 1), summary)
+    assert len(requests) == 2
+    assert requests[1].tokens == requests[0].tokens - 1 - 8
 
 
 # ---- what a checkpoint leaves of a target
@@ -570,21 +570,21 @@ def instructed() -> tuple[Log, Said]:
 
 
 def test_what_a_checkpoint_leaves_of_a_target_goes_to_more_of_the_newest():
-    told = SummaryReply("## Goal\nshort", "offline")
-    outcome, asked = run(chat(60), ask_for(BARE, reason="target", target=1_800), *[told] * 3)
-    assert len(asked) > 1
-    assert len(asked[-1].folded) < len(asked[0].folded)
+    summary = SummaryReply("## Goal\nshort", "offline")
+    outcome, requests = run(chat(60), ask_for(BARE, reason="target", target=1_800), *[summary] * 3)
+    assert len(requests) > 1
+    assert len(requests[-1].folded) < len(requests[0].folded)
     assert 1_800 * 0.8 < outcome.receipt.tokens_after <= 1_800
 
 
 def test_a_system_prompt_is_shortened_by_no_more_than_the_target_asks():
     log, lead = instructed()
-    told = SummaryReply("## Goal\nshort", "offline")
-    roomy, _ = run(log, ask_for(BARE, reason="target", target=lead.tokens + 600), *[told] * 3)
+    summary = SummaryReply("## Goal\nshort", "offline")
+    roomy, _ = run(log, ask_for(BARE, reason="target", target=lead.tokens + 600), *[summary] * 3)
     assert not [edit for edit in roomy.edits if edit.entry == lead.id], (
         "more than a quarter, but there is room"
     )
-    tight, _ = run(log, ask_for(BARE, reason="target", target=lead.tokens // 2), *[told] * 3)
+    tight, _ = run(log, ask_for(BARE, reason="target", target=lead.tokens // 2), *[summary] * 3)
     (edit,) = [edit for edit in tight.edits if edit.entry == lead.id]
     assert tight.receipt.tokens_after > lead.tokens // 2 * 0.9
     assert lead.tokens - edit.saved > lead.tokens // 2 // 10
@@ -592,8 +592,8 @@ def test_a_system_prompt_is_shortened_by_no_more_than_the_target_asks():
 
 def test_with_a_model_what_is_left_goes_to_what_was_shortened_and_no_model_is_asked_again():
     log, lead = instructed()
-    outcome, asked = run(log, ask_for(BARE, reason="target", target=lead.tokens + 700), reply())
-    assert len(asked) == 1
+    outcome, requests = run(log, ask_for(BARE, reason="target", target=lead.tokens + 700), reply())
+    assert len(requests) == 1
     assert outcome.receipt.summarizer != "offline"
     assert not [edit for edit in outcome.edits if edit.entry == lead.id]
     assert outcome.first_kept
@@ -602,10 +602,10 @@ def test_with_a_model_what_is_left_goes_to_what_was_shortened_and_no_model_is_as
 @pytest.mark.parametrize("target", [900, 1_800, 2_700, 3_600])
 def test_with_a_model_what_its_summary_leaves_goes_to_more_of_the_newest_without_a_call(target):
     log = chat(60)
-    outcome, asked = run(log, ask_for(BARE, reason="target", target=target), reply())
+    outcome, requests = run(log, ask_for(BARE, reason="target", target=target), reply())
     path = [entry.id for entry in log.path()]
-    first, last_folded = path.index(outcome.first_kept), path.index(asked[0].folded[-1].id)
-    assert len(asked) == 1
+    first, last_folded = path.index(outcome.first_kept), path.index(requests[0].folded[-1].id)
+    assert len(requests) == 1
     assert first < last_folded, "what is kept in addition stands in the summary and in the view"
     assert outcome.receipt.first_kept == outcome.first_kept
     assert outcome.receipt.dropped["messages"] == first
@@ -621,16 +621,16 @@ def test_with_a_model_the_next_compaction_folds_what_stood_in_both():
     outcome, _ = run(log, ask_for(BARE, reason="target", target=2_700), reply())
     path = [entry.id for entry in log.path()]
     add_entry(log, outcome)
-    again, asked = run(log, ask_for(BARE, reason="target", target=900), reply())
-    assert asked[0].folded[0].id == outcome.first_kept
+    again, requests = run(log, ask_for(BARE, reason="target", target=900), reply())
+    assert requests[0].folded[0].id == outcome.first_kept
     assert path.index(again.first_kept) > path.index(outcome.first_kept)
-    assert asked[0].previous == outcome.checkpoint.summary
+    assert requests[0].previous == outcome.checkpoint.summary
 
 
 def test_an_open_tool_batch_stays_in_one_piece_where_a_model_keeps_more():
     log = worked(steps=40, lines=4)
-    outcome, asked = run(log, ask_for(BARE, reason="target", target=1_500), reply(SPLIT))
-    assert len(asked) == 1
+    outcome, requests = run(log, ask_for(BARE, reason="target", target=1_500), reply(SPLIT))
+    assert len(requests) == 1
     assert outcome.receipt.tokens_after > 1_500 * 0.8
     add_entry(log, outcome)
     assert not problems(view_of(log).view(), "openai-chat")
@@ -638,8 +638,8 @@ def test_an_open_tool_batch_stays_in_one_piece_where_a_model_keeps_more():
 
 def test_where_a_model_was_asked_in_vain_code_fills_the_target_without_another_call():
     log = chat(60)
-    outcome, asked = run(log, ask_for(BARE, reason="target", target=2_700), *[reply("no headings")] * 2)
-    assert len(asked) == ATTEMPTS
+    outcome, requests = run(log, ask_for(BARE, reason="target", target=2_700), *[reply("no headings")] * 2)
+    assert len(requests) == ATTEMPTS
     assert outcome.receipt.summarizer == "offline"
     assert "rejected" in outcome.receipt.notes[0]
     assert outcome.receipt.tokens_after > 2_700 * 0.8
@@ -648,9 +648,9 @@ def test_where_a_model_was_asked_in_vain_code_fills_the_target_without_another_c
 def test_with_a_model_a_system_prompt_is_given_back_in_part():
     log, lead = instructed()
     target = lead.tokens // 2
-    outcome, asked = run(log, ask_for(BARE, reason="target", target=target), reply())
+    outcome, requests = run(log, ask_for(BARE, reason="target", target=target), reply())
     (edit,) = [edit for edit in outcome.edits if edit.entry == lead.id]
-    assert len(asked) == 1
+    assert len(requests) == 1
     assert lead.tokens - edit.saved > target * 0.3, "a tenth of it at first"
     assert target * 0.9 < outcome.receipt.tokens_after <= target
 
@@ -659,8 +659,8 @@ def test_signed_thinking_stays_out_of_a_fold_that_was_made_fuller():
     log, lead = instructed()
     add(log, Message("assistant", (Thinking("I see.", signature="sig"), Text("It is the login page."))))
     add(log, user("Go on."))
-    outcome, asked = run(log, ask_for(BARE, reason="target", target=lead.tokens + 700), reply())
-    assert len(asked) == 1
+    outcome, requests = run(log, ask_for(BARE, reason="target", target=lead.tokens + 700), reply())
+    assert len(requests) == 1
     assert not [edit for edit in outcome.edits if edit.entry == lead.id], "it was made fuller"
     assert [edit.kind for edit in outcome.edits] == ["stripped"]
 
@@ -671,13 +671,13 @@ def test_a_fuller_fold_shows_or_tells_every_message_of_the_users(policy):
     rules = preset(policy)
     for words, target in ((8, 500), (30, 700), (60, 1_400), (90, 2_500)):
         log = chat(24, words)
-        outcome, asked = run(log, ask_for(rules, context=60_000, reason="target", target=target), reply())
+        outcome, requests = run(log, ask_for(rules, context=60_000, reason="target", target=target), reply())
         if not isinstance(outcome, Compacted):
             continue
         path = [entry.id for entry in log.path()]
         shown = {*outcome.quoted, *path[path.index(outcome.first_kept or path[-1]) :]}
-        told = {entry.id for entry in asked[-1].folded}
-        assert {entry.id for entry in log.path() if entry.message.is_prompt} <= shown | told
+        summarised = {entry.id for entry in requests[-1].folded}
+        assert {entry.id for entry in log.path() if entry.message.is_prompt} <= shown | summarised
         kept = view_of(log)
         add_entry(log, outcome)
         assert view_of(log).tokens <= target < kept.tokens
@@ -696,32 +696,32 @@ def test_rules_that_exceed_their_share_stand_among_the_users_words():
     log = ruled()
     rules = [f"Never delete table number {number} of the archive without asking." for number in range(24)]
     outcome = compact_log(log, ask_for(BARE, reason="target", target=1_000))
-    told = outcome.receipt.constraints
-    assert [*told.excess, *told.texts] == rules
+    constraints = outcome.receipt.constraints
+    assert [*constraints.excess, *constraints.texts] == rules
     view = text_of(view_of(log).view())
     assert all(rule in view for rule in rules)
 
 
 def test_a_target_of_which_less_than_a_tenth_is_left_is_used():
-    told = SummaryReply("## Goal\n" + repeat("word", 380), "offline")
-    outcome, asked = run(chat(), ask_for(BARE, reason="target", target=700), *[told] * 4)
-    assert len(asked) == 1
+    summary = SummaryReply("## Goal\n" + repeat("word", 380), "offline")
+    outcome, requests = run(chat(), ask_for(BARE, reason="target", target=700), *[summary] * 4)
+    assert len(requests) == 1
     assert 700 * 0.9 < outcome.receipt.tokens_after < 700
 
 
 def test_a_turn_is_split_rather_than_half_of_a_target_left_unused():
     log = worked(steps=40, lines=4)
-    told = SummaryReply("## Goal\nshort", "offline")
-    outcome, asked = run(log, ask_for(BARE, reason="target", target=1_500), *[told] * 3)
+    summary = SummaryReply("## Goal\nshort", "offline")
+    outcome, requests = run(log, ask_for(BARE, reason="target", target=1_500), *[summary] * 3)
     assert outcome.receipt.tokens_after > 1_500 * 0.6
     assert outcome.receipt.messages_after > 4
-    assert asked[-1].kind == "split_turn"
+    assert requests[-1].kind == "split_turn"
 
 
 def test_for_a_target_the_checkpoint_may_use_all_that_the_tail_leaves():
     log = chat(60)
-    _, asked = run(log, ask_for(BARE, reason="target", target=1_800))
-    assert asked[0].tokens > 900
+    _, requests = run(log, ask_for(BARE, reason="target", target=1_800))
+    assert requests[0].tokens > 900
     assert run(log, ask_for(BARE, context=2_400))[1][0].tokens == 600
 
 
@@ -751,10 +751,10 @@ def test_constraints_kept_and_those_that_exceed_their_share_are_named():
     rules = [f"Never touch the folder number {i} without asking me." for i in range(60)]
     log = log_of(*(user(rule) for rule in rules), assistant(repeat("ok", 100)), user("go on"))
     outcome = compact_log(log, ask_for(BARE, context=3_000))
-    told = outcome.receipt.constraints
-    assert told.kept == len(told.texts) < 60
-    assert told.texts[-1] == rules[-1]
-    assert set(told.excess) | set(told.texts) == set(rules)
+    constraints = outcome.receipt.constraints
+    assert constraints.kept == len(constraints.texts) < 60
+    assert constraints.texts[-1] == rules[-1]
+    assert set(constraints.excess) | set(constraints.texts) == set(rules)
     assert [fact.text for fact in msgspec.convert(outcome.ledger, Ledger).constraints] == rules
     few = compact_log(
         log_of(user(rules[0]), calls("a"), tool("a", repeat("ok", 900)), assistant("I read it."), user("go")),
@@ -939,9 +939,9 @@ def test_a_new_focus_asks_for_the_summary_anew_though_nothing_can_be_folded():
     compact_log(log, ask_for(changed(keep=Keep())))
     fold = view_of(log)
     assert len(fold.kept) == 1
-    _, asked = run(log, ask_for(BARE, instructions="Mind the colours", number=2), reply())
-    assert (asked[0].folded, asked[0].instructions) == ((), "Mind the colours")
-    assert asked[0].previous == fold.boundary.checkpoint.summary
+    _, requests = run(log, ask_for(BARE, instructions="Mind the colours", number=2), reply())
+    assert (requests[0].folded, requests[0].instructions) == ((), "Mind the colours")
+    assert requests[0].previous == fold.boundary.checkpoint.summary
 
 
 # ---- where nothing can be folded
@@ -989,11 +989,11 @@ def test_a_prune_behind_a_checkpoint_counts_the_checkpoint_as_it_is():
 
 def test_why_nothing_was_done_is_told_in_words():
     off = changed(RULES, enable_compaction=False)
-    told = [
+    messages = [
         compact_log(chat(), ask_for(off)),
         compact_log(worked(), ask_for(off, reason="target", target=500)),
     ]
-    assert told == [
+    assert messages == [
         Nothing("disabled", "compaction is switched off and nothing can be pruned"),
         Nothing("disabled", "compaction is switched off and pruning is not enough"),
     ]
@@ -1010,22 +1010,26 @@ def test_why_nothing_was_done_is_told_in_words():
 
 def test_a_goal_makes_a_hand_off_of_it():
     log = chat()
-    outcome, (asked, *_) = run(log, ask_for(BARE, goal="Write the docs"), reply())
-    assert (asked.kind, asked.goal, asked.instructions) == ("handoff", "Write the docs", "Write the docs")
-    assert asked.ledger.messages == len(asked.folded)
+    outcome, (requests, *_) = run(log, ask_for(BARE, goal="Write the docs"), reply())
+    assert (requests.kind, requests.goal, requests.instructions) == (
+        "handoff",
+        "Write the docs",
+        "Write the docs",
+    )
+    assert requests.ledger.messages == len(requests.folded)
     assert isinstance(outcome, Compacted)
-    both, (asked, *_) = run(chat(), ask_for(BARE, goal="Write the docs", instructions="Briefly"), reply())
-    assert (asked.goal, asked.instructions) == ("Write the docs", "Briefly")
+    both, (requests, *_) = run(chat(), ask_for(BARE, goal="Write the docs", instructions="Briefly"), reply())
+    assert (requests.goal, requests.instructions) == ("Write the docs", "Briefly")
     assert isinstance(both, Compacted)
 
 
 def test_a_policy_that_only_hands_off_takes_the_newest_folded_request_for_the_goal():
     only = changed(summary_prompt="handoff", hard=None)
-    _, asked = run(chat(), ask_for(only), reply())
-    assert (asked[0].kind, asked[0].goal) == ("handoff", asked[0].ledger.newest_request)
+    _, requests = run(chat(), ask_for(only), reply())
+    assert (requests[0].kind, requests[0].goal) == ("handoff", requests[0].ledger.newest_request)
     for rules in (changed(summary_prompt="handoff"), changed(hard=None)):
-        _, asked = run(chat(), ask_for(rules), reply())
-        assert (asked[0].kind, asked[0].goal) == ("first", None)
+        _, requests = run(chat(), ask_for(rules), reply())
+        assert (requests[0].kind, requests[0].goal) == ("first", None)
 
 
 def test_what_only_the_previous_summary_knows_is_not_marked_as_invented():
@@ -1057,9 +1061,9 @@ def test_a_focus_steers_the_offline_fallback():
 
 
 def test_the_fallback_stores_the_facts_of_all_that_is_folded():
-    outcome, asked = run(worked(steps=30, lines=4), ask_for(BARE, reason="target", target=400))
+    outcome, requests = run(worked(steps=30, lines=4), ask_for(BARE, reason="target", target=400))
     stored = msgspec.convert(outcome.ledger, Ledger)
-    assert stored.messages == asked[0].ledger.messages == len(asked[0].folded)
+    assert stored.messages == requests[0].ledger.messages == len(requests[0].folded)
     assert [fact.path for fact in stored.files] == [f"c{i}.py" for i in range(28)]
 
 
@@ -1068,18 +1072,18 @@ def test_secrets_are_in_no_summary_ledger_or_request():
     log = log_of(user(f"Use the key {secret} for the login page."))
     for entry in chat().path()[1:]:
         add(log, entry.message)
-    outcome, asked = run(log, ask_for(BARE))
+    outcome, requests = run(log, ask_for(BARE))
     assert secret not in str(outcome.ledger)
     assert secret not in outcome.checkpoint.text
-    assert secret not in str(asked[0].ledger)
+    assert secret not in str(requests[0].ledger)
 
 
 def test_why_a_gain_was_too_small_is_told_in_figures():
     log = log_of(user("a"), assistant("b"), user("c"))
     ask = ask_for(changed(keep=Keep(amount=Amount(tokens=1))))
-    told = compact_log(log, ask)
-    assert told.detail.startswith("the checkpoint would be ")
-    assert told.detail.endswith(" tokens larger than what it replaces")
+    boundary = compact_log(log, ask)
+    assert boundary.detail.startswith("the checkpoint would be ")
+    assert boundary.detail.endswith(" tokens larger than what it replaces")
 
 
 def test_the_counter_that_is_given_counts_everything_that_is_made():
@@ -1147,10 +1151,10 @@ def test_where_the_session_stands_is_recorded_and_said_where_nothing_kept_shows_
 
 @pytest.mark.parametrize("reason", ["overflow", "threshold", "manual"])
 def test_whoever_sums_up_is_told_what_stays_and_whether_a_request_was_refused(reason):
-    outcome, asked = run(chat(), ask_for(BARE, context=1_400, reason=reason), reply())
+    outcome, requests = run(chat(), ask_for(BARE, context=1_400, reason=reason), reply())
     assert isinstance(outcome, Compacted)
-    assert [request.refused for request in asked] == [reason == "overflow"]
-    assert asked[0].kept[0].id == outcome.first_kept
+    assert [request.refused for request in requests] == [reason == "overflow"]
+    assert requests[0].kept[0].id == outcome.first_kept
 
 
 def test_the_receipt_says_what_the_summary_cost_and_whether_that_pays():
@@ -1183,10 +1187,10 @@ def test_live_state_is_bounded_and_stays_where_nobody_says_anything_of_it():
     for entry in chat().path():
         add(log, entry.message)
     again, _ = run(log, ask)
-    asked, _ = run(log, msgspec.structs.replace(ask, continuation=ASKED))
+    requests, _ = run(log, msgspec.structs.replace(ask, continuation=ASKED))
     told_anew, _ = run(log, msgspec.structs.replace(ask, live=(TODOS,)))
     assert again.checkpoint.live == first.checkpoint.live
-    assert asked.checkpoint.live == (), "a session that says where it stands says what there is"
+    assert requests.checkpoint.live == (), "a session that says where it stands says what there is"
     assert told_anew.checkpoint.live == (TODOS,)
 
 

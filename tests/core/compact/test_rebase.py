@@ -284,9 +284,9 @@ def test_a_cut_that_a_late_answer_made_illegal_is_void():
     add(log, assistant("All of it is done."))
     draft = draft_on(log, ask)
     assert draft.boundary.first_kept is None
-    asked = add(log, calls("c1"))
+    open_call = add(log, calls("c1"))
     add(log, tool("c1"))
-    assert not holds(msgspec.structs.replace(draft, newest=asked.id), view_of(log))
+    assert not holds(msgspec.structs.replace(draft, newest=open_call.id), view_of(log))
     assert holds(draft, view_of(log))
 
 
@@ -363,12 +363,12 @@ def test_where_the_session_stands_is_said_while_nothing_kept_shows_it():
     log, ask = talked(), ask_for("claude-code", context=1_700, reason="manual")
     add(log, assistant("Shall I go on?"))
     draft = draft_on(log, ask)
-    asked = msgspec.structs.replace(
+    edited = msgspec.structs.replace(
         ask, continuation=Continuation("waiting", "question", question="Shall I go on?")
     )
-    assert "<standing" in moved(log, draft, asked).boundary.checkpoint.text
+    assert "<standing" in moved(log, draft, edited).boundary.checkpoint.text
     add(log, assistant("I mean with the page."))
-    found = moved(log, draft, asked)
+    found = moved(log, draft, edited)
     assert found.boundary.first_kept is not None
     assert "<standing" not in found.boundary.checkpoint.text
 

@@ -104,14 +104,14 @@ def test_the_balance_is_that_of_the_sizes_of_what_stays_and_of_the_price_of_the_
 
 def test_what_a_program_says_of_itself_counts_in_the_checkpoint_and_in_the_floor():
     log, live = log_of(user("a"), assistant("b"), user("c")), (Live("todos", "- mend the page"),)
-    asked = Continuation("waiting", "question", question="Shall I go on?")
+    question = Continuation("waiting", "question", question="Shall I go on?")
     bare = room(log).wrap
-    told = make_checkpoint("", Frame(RULES, live=live), OFFLINE).tokens
-    stands = make_checkpoint("", Frame(RULES, standing=asked), OFFLINE).tokens
-    assert room(log, live=live).wrap == told > bare
-    assert room(log, continuation=asked).wrap == stands > bare
+    tokens = make_checkpoint("", Frame(RULES, live=live), OFFLINE).tokens
+    stands = make_checkpoint("", Frame(RULES, standing=question), OFFLINE).tokens
+    assert room(log, live=live).wrap == tokens > bare
+    assert room(log, continuation=question).wrap == stands > bare
     floor = floor_of(CompactionInput(view_of(log), ask_for(RULES, context=6_000), OFFLINE))
-    for more, size in (({"live": live}, told), ({"continuation": asked}, stands)):
+    for more, size in (({"live": live}, tokens), ({"continuation": question}, stands)):
         higher = floor_of(CompactionInput(view_of(log), ask_for(RULES, context=6_000, **more), OFFLINE))
         assert higher.checkpoint - floor.checkpoint == size - bare
 

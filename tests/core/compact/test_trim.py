@@ -155,8 +155,8 @@ def test_a_constraint_is_in_a_view_where_the_model_can_read_it_word_for_word():
     cut = MessageItem(first, (Edit(first.id, 0, "elided", Text("We looked at the page."), 100),))
     here, lost = standing_in(shown, [cut, *whole[1:]])
     assert ([fact.text for fact in here], lost) == ([shown[1].text], [RULE])
-    told = AddedItem("checkpoint", Message("user", (Text(f"- {RULE}"),)), "c", 20)
-    assert standing_in(shown, [told, cut, *whole[1:]]) == (list(shown), [])
+    added = AddedItem("checkpoint", Message("user", (Text(f"- {RULE}"),)), "c", 20)
+    assert standing_in(shown, [added, cut, *whole[1:]]) == (list(shown), [])
     halves = [AddedItem("late", Message("user", (Text(half),)), "c", 9) for half in (RULE[:20], RULE[20:])]
     assert standing_in(shown[:1], halves)[1] == [RULE]
 

@@ -272,11 +272,11 @@ def test_ten_times_the_messages_are_counted_about_ten_times_as_often():
 @given(st.text(max_size=120), st.text(max_size=30), st.booleans())
 def test_a_result_is_left_alone_only_where_its_placeholder_is_no_smaller(text, name, failed):
     answer = ToolResult("c", (Text(text),), is_error=failed)
-    asked = call("c", name, command="run")
-    messages = [user("go"), assistant("", asked), Message("user", (answer,)), assistant("done")]
+    command = call("c", name, command="run")
+    messages = [user("go"), assistant("", command), Message("user", (answer,)), assistant("done")]
     counted = [(message, message_tokens(message)) for message in messages]
     pruning = prune(entries(counted), POLICY, WINDOW, 180_000, OFFLINE, date=DATE)
-    freed = OFFLINE.count(text) - OFFLINE.count(placeholder(answer, asked, DATE))
+    freed = OFFLINE.count(text) - OFFLINE.count(placeholder(answer, command, DATE))
     assert pruning.freed == max(0, freed)
 
 
@@ -341,6 +341,6 @@ def test_no_placeholder_says_a_secret_whatever_the_other_calls_say(beside):
     for i, command in enumerate(commands):
         messages += [assistant("", call(f"c{i}", "bash", command=command)), tool(f"c{i}", LONG)]
     pruning = run(entries([*messages, assistant("done")]))
-    told = [edit.replacement.text for edit in pruning.edits]
-    assert [text.count("[redacted: ") for text in told] == [0, 1, 0]
-    assert key not in "".join(told)
+    notes = [edit.replacement.text for edit in pruning.edits]
+    assert [text.count("[redacted: ") for text in notes] == [0, 1, 0]
+    assert key not in "".join(notes)

@@ -122,9 +122,9 @@ def test_nothing_is_lost_but_the_orphans_and_repairing_again_changes_nothing(mad
     calls_ = [p.id for m in messages for p in m.parts if isinstance(p, ToolCall)]
     if len(calls_) == len(set(calls_)):
         mended = [message for _, message in done.messages]
-        told = [mended[index].parts[at].call_id for index, at in pair(mended).late]
+        late = [mended[index].parts[at].call_id for index, at in pair(mended).late]
         answered = [part.call_id for message in mended for part in message.results]
-        assert all(answered.count(call_id) > 1 for call_id in told)  # only a second result is late
+        assert all(answered.count(call_id) > 1 for call_id in late)  # only a second result is late
 
 
 def test_results_in_the_message_of_their_calls_stay_where_they_are():
@@ -160,8 +160,8 @@ def test_what_a_call_is_answered_again_stays_and_what_says_the_same_again_goes()
 def test_calls_of_one_reply_are_told_apart_and_answered_in_order(asked, answered, own):
     ids = ReplyIds()
     ids.reply()
-    given = [ids.call(one) for one in asked]
-    assert len(set(given)) == len(given)
+    renamed = [ids.call(one) for one in asked]
+    assert len(set(renamed)) == len(renamed)
     assert [ids.result(one) for one in answered] == own
     ids.reply()
     assert ids.call("x") == "x"

@@ -38,10 +38,10 @@ def test_a_policy_is_told_in_a_phrase_for_each_of_its_parts():
 
 def test_what_is_gained_exempt_and_different_by_model_is_told():
     policy = Policy(name="p", prune_exempt=("skill", "todo"), per_model={"claude-": {"hard": {}, "keep": {}}})
-    told = describe(policy)
-    assert told["gains"] == "anything"
-    assert told["prunes"] == "20,000 outside 40,000; never skill, todo"
-    assert told["models"] == "claude-*: other hard, keep"
+    description = describe(policy)
+    assert description["gains"] == "anything"
+    assert description["prunes"] == "20,000 outside 40,000; never skill, todo"
+    assert description["models"] == "claude-*: other hard, keep"
 
 
 def test_limits_of_models_are_told_together():

@@ -101,9 +101,9 @@ def test_a_disabled_policy_stays_on_overflow_too_unless_told_otherwise():
     off = msgspec.structs.replace(PLAIN, enabled=False)
     assert at(95_000, off).why == "disabled"
     assert at(95_000, off, "overflow").why == "disabled"
-    told = msgspec.structs.replace(off, on_overflow=True)
-    assert at(95_000, told).why == "disabled"
-    assert at(95_000, told, "overflow") == Compact("overflow", "overflow", 95_000, 90_000)
+    enabled = msgspec.structs.replace(off, on_overflow=True)
+    assert at(95_000, enabled).why == "disabled"
+    assert at(95_000, enabled, "overflow") == Compact("overflow", "overflow", 95_000, 90_000)
 
 
 def test_overflow_can_be_switched_off_alone():

@@ -58,8 +58,8 @@ def test_a_command_that_failed_and_ran_again_is_a_check():
     failed, passed = ran("mise run lint", "Exit code: 1"), ran("mise run lint", "0 issues.")
     assert checks(of(*failed, *passed)) == [("mise run lint", "0 issues.", None, False)]
     assert checks(of(*failed)) == checks(of(*passed)) == []
-    told = state.lines(of(*failed, *ran("make a", "3 passed")), 500, len)
-    assert told == ["- `make a`: 3 passed"]
+    lines = state.lines(of(*failed, *ran("make a", "3 passed")), 500, len)
+    assert lines == ["- `make a`: 3 passed"]
 
 
 RUNS = [

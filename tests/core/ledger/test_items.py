@@ -183,14 +183,14 @@ def test_what_the_provider_ran_is_told_like_any_other_call() -> None:
 
 
 def test_an_answer_through_a_question_tool_is_the_users_word() -> None:
-    asked = {
+    arguments = {
         "questions": [
             {"question": "Which database?", "options": [{"label": "SQLite"}, {"label": "PostgreSQL"}]}
         ]
     }
     kind, text = did(
         "AskUserQuestion",
-        asked,
+        arguments,
         'The user answered: "Which database?"="PostgreSQL, and keep SQLite for tests"',
     )
     assert kind == "answer"
@@ -199,20 +199,20 @@ def test_an_answer_through_a_question_tool_is_the_users_word() -> None:
 
 
 def test_an_answer_stands_without_the_question_and_the_frame_of_its_tool() -> None:
-    asked = {"questions": [{"question": "Which one?"}, {"question": "When?"}]}
+    arguments = {"questions": [{"question": "Which one?"}, {"question": "When?"}]}
     output = (
         'User has answered your questions: "Which one?"="The red one", "When?"="Now". '
         "You can now continue with the user's answers in mind."
     )
-    assert did("AskUserQuestion", asked, output)[1] == (
+    assert did("AskUserQuestion", arguments, output)[1] == (
         '[Asked] Which one? When?\n[User answered] "The red one", "Now"'
     )
 
 
 def test_answers_in_json_are_told_as_their_words() -> None:
-    asked = {"questions": [{"question": "Where?", "options": [{"label": "Panel"}, {"label": "Editor"}]}]}
+    arguments = {"questions": [{"question": "Where?", "options": [{"label": "Panel"}, {"label": "Editor"}]}]}
     output = '{"answers": {"place": {"answers": ["Editor", "a new one"]}}}'
-    assert did("request_user_input", asked, output)[1].endswith("\n[User answered] Editor; a new one")
+    assert did("request_user_input", arguments, output)[1].endswith("\n[User answered] Editor; a new one")
 
 
 def test_a_refusal_is_told_with_what_was_said_beside_it() -> None:
@@ -280,10 +280,10 @@ def test_words_beside_a_refusal_are_the_users_where_no_text_of_others_stands_the
 
 @pytest.mark.parametrize("is_error", [True, False])
 def test_a_question_that_was_never_put_has_no_answer(is_error: bool) -> None:
-    asked = {"questions": [{"question": "Drop which?", "options": [{"label": "a"}]}]}
+    arguments = {"questions": [{"question": "Drop which?", "options": [{"label": "a"}]}]}
     output = "InputValidationError: options" if is_error else "Error: InputValidationError: options"
-    assert did("AskUserQuestion", asked, output, is_error=is_error)[0] == "called"
-    assert did("AskUserQuestion", asked, "Can't say, drop none.")[0] == "answer"
+    assert did("AskUserQuestion", arguments, output, is_error=is_error)[0] == "called"
+    assert did("AskUserQuestion", arguments, "Can't say, drop none.")[0] == "answer"
 
 
 @pytest.mark.parametrize(
@@ -323,8 +323,8 @@ def test_what_is_done_again_within_one_request_is_told_once() -> None:
     assert (item.text, item.calls) == ("$ make test -> 9 passed; before: 1 failed", 2)
     (third,) = taken(*twice, *twice[2:])
     assert (third.text, third.calls) == ("$ make test -> 9 passed; before: 1 failed", 3)
-    asked = taken(user("Go."), *twice[:2], user("Again."), *twice[2:])
-    assert [item.text for item in asked if item.kind == "ran"] == [
+    separate = taken(user("Go."), *twice[:2], user("Again."), *twice[2:])
+    assert [item.text for item in separate if item.kind == "ran"] == [
         "$ make test -> 1 failed",
         "$ make test -> 9 passed",
     ]
@@ -418,8 +418,8 @@ def test_the_folder_of_the_work_is_that_of_most_paths_whatever_is_done_elsewhere
     ]
     scratch = used("bash", {"command": "cd /tmp/scratch && make x"}, "done")
     cable = used("Read", {"file_path": "/home/ada/cable/d.py"}, "x")
-    told = [text for _, text in lines(*(one for read in lamp for one in read), *scratch, *cable)]
-    assert told == [
+    texts = [text for _, text in lines(*(one for read in lamp for one in read), *scratch, *cable)]
+    assert texts == [
         "read src/a.py",
         "read src/b.py",
         "read c.md",

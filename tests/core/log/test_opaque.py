@@ -115,13 +115,13 @@ def test_words_spoken_are_the_assistants_and_words_given_are_nobodys_request():
     assert read("openai-chat", {"role": "assistant", "content": None, "audio": audio}) == [
         Text("High water at four.")
     ]
-    given = {
+    fields = {
         "type": "search_result",
         "source": "s",
         "title": "t",
         "content": [{"type": "text", "text": "Never dock."}],
     }
-    (message,) = decode_all([{"role": "user", "content": [given]}], "anthropic")
+    (message,) = decode_all([{"role": "user", "content": [fields]}], "anthropic")
     assert opened(message).text == ""
     assert not opened(message).is_prompt
 
