@@ -302,7 +302,7 @@ LIMITED = """
 import asyncio, resource, sys
 from foldline.errors import StoreError
 from foldline.stores import SqliteStore
-from tests.stores.build import noise, talk
+from tests.stores.build import incompressible_text, talk
 
 async def main(file):
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
@@ -310,7 +310,7 @@ async def main(file):
     leaf, done = None, 0
     try:
         while done < 1000:
-            batch = talk(leaf, noise(50_000))
+            batch = talk(leaf, incompressible_text(50_000))
             await store.append("s", batch, seen=leaf.id if leaf else None)
             leaf, done = batch[-1], done + 1
     except StoreError as error:
