@@ -5,7 +5,8 @@ import pytest
 from tests.support.talk import assistant, call, entries, reminder, signed, system, tool, user
 
 from foldline.core.compact.compaction_input import CompactionInput
-from foldline.core.compact.plan import LEAVES, plan
+from foldline.core.compact.plan import plan
+from foldline.core.compact.room import LEAVES
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.decide.triggers import thresholds
