@@ -10,15 +10,23 @@ import msgspec
 
 from foldline.catalogue import Catalogue, ModelInfo
 from foldline.core.checkpoint.request import SummaryRequest
-from foldline.core.decide.policy import Policy
+from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import preset
-from foldline.core.measure.window import Window
+from foldline.core.measure.window import Amount, Window
 from foldline.session.model import Setup
 from foldline.session.session import Session
 from foldline.stores import Store
 from foldline.summarizers.offline import OfflineSummarizer
 
 WINDOW = Window(context=10_000, output=1_000)  # usable 8,500: soft above 5,950, hard above 7,650
+AMOUNTS = {
+    "soft": Amount(fraction=0.7, of="usable"),
+    "hard": Amount(fraction=0.9, of="usable"),
+    "keep": Keep(amount=Amount(tokens=20_000, fraction=0.2, of="usable")),
+    "min_gain": Amount(fraction=0.2, of="usable"),
+    "prune_minimum": Amount(tokens=20_000, fraction=0.1, of="usable"),
+    "prune_protect": Amount(tokens=40_000, fraction=0.25, of="usable"),
+}
 LINE = "the quick brown fox jumps over the lazy dog and looks at the log of the server again "
 
 
@@ -57,14 +65,15 @@ class Failing:
 
 
 def setup(policy: str | Policy = "foldline", window: Window = WINDOW, **more: Any) -> Setup:
-    rules = policy if isinstance(policy, Policy) else preset(policy)
+    rules = policy if isinstance(policy, Policy) else policy_with(policy)
     model = more.pop("model", None)
     info = ModelInfo(model, window, Catalogue().look_up(model).price, known=more.pop("known", True))
     return Setup(policy=rules, rules=rules, info=info, **more)
 
 
 def policy_with(name: str = "foldline", **fields: Any) -> Policy:
-    return msgspec.structs.replace(preset(name), **fields)
+    """Return a preset with other fields; the default one with AMOUNTS, so that a change of its own moves no test."""
+    return msgspec.structs.replace(preset(name), **{**(AMOUNTS if name == "foldline" else {}), **fields})
 
 
 OPEN_SESSIONS: WeakSet[Session] = WeakSet()
