@@ -61,7 +61,7 @@ def test_json_holds_a_row_for_each_file(batch):
 
 
 def test_replays_are_those_of_each_file_alone(foldline, batch, archive, tmp_path):
-    wanted = ("--policy", "none,foldline", "--window", 6000)
+    wanted = ("--policy", "none,foldline", "--window", 5000)
     done = batch(*wanted, "--json", what="replay")
     assert done.code == 0
     written = json.loads((tmp_path / "out" / "long.json").read_bytes())
@@ -100,7 +100,7 @@ def test_progress_is_a_line_a_file_where_there_is_no_terminal(batch):
         (["replay", "ARCHIVE", "-o", "out", "--target", "9"], "--target"),
         (["fold", "ARCHIVE", "-o", "out", "--policy", "nobody"], "no policy 'nobody'"),
         (["fold", "ARCHIVE", "-o", "out", "--ray", "sessions/"], "not the address of a cluster"),
-        (["fold", "ARCHIVE", "-o", "ARCHIVE"], "no session file outside of"),
+        (["fold", "ARCHIVE", "-o", "ARCHIVE"], "no session file: those in"),
         (["fold", "ARCHIVE", "-o", "ARCHIVE/long.jsonl"], "is a file"),
         (["replay", "-", "-o", "out"], "standard input"),
         (["fold", "ARCHIVE/*.txt", "-o", "out"], "no file matches this pattern"),
@@ -137,7 +137,7 @@ def test_a_store_stands_for_its_sessions(foldline, archive, tmp_path, store):
 
     def batch(what, *args):
         return foldline(
-            "batch", what, store, "-o", tmp_path / what, "--window", 6000, "--jobs", 1, "--json", *args
+            "batch", what, store, "-o", tmp_path / what, "--window", 5000, "--jobs", 1, "--json", *args
         )
 
     done = batch("fold").json
@@ -145,7 +145,7 @@ def test_a_store_stands_for_its_sessions(foldline, archive, tmp_path, store):
         (f"{store}#team/long", "team_long.jsonl", "done"),
         (f"{store}#short", "short.jsonl", "done"),
     ]
-    foldline("compact", tmp_path / "own.jsonl", "--window", 6000, "-o", tmp_path / "alone.jsonl")
+    foldline("compact", tmp_path / "own.jsonl", "--window", 5000, "-o", tmp_path / "alone.jsonl")
     assert (tmp_path / "fold" / "team_long.jsonl").read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
     foldline(
         "import",
@@ -158,7 +158,7 @@ def test_a_store_stands_for_its_sessions(foldline, archive, tmp_path, store):
     assert [one["state"] for one in batch("fold").json["files"]] == ["earlier", "done"]
     wanted = ("--policy", "foldline", "--no-retention")
     replayed = batch("replay", *wanted).json["policies"][0]["totals"]
-    alone = foldline("replay", tmp_path / "own.jsonl", *wanted, "--window", 6000, "--json").json
+    alone = foldline("replay", tmp_path / "own.jsonl", *wanted, "--window", 5000, "--json").json
     assert replayed["compactions"] == alone["sessions"][0]["policies"][0]["totals"]["compactions"] > 0
     report = json.loads((tmp_path / "replay" / "team_long.json").read_bytes())
     assert report["session"] == f"{store}#team/long"
@@ -181,17 +181,17 @@ def test_the_table_has_a_row_a_session_and_an_error_with_its_remedy(batch, archi
 
 
 def test_the_table_of_a_replay_has_a_row_for_each_session_and_policy(batch, tmp_path):
-    batch("--policy", "none", "--policy", "pi,foldline", "--window", 6000, what="replay")
+    batch("--policy", "none", "--policy", "pi,foldline", "--window", 5000, what="replay")
     told = rows(tmp_path / "out" / "results.jsonl")
     assert [one["policy"] for one in told] == ["none", "pi", "foldline"] * 2
     assert told[5]["input_tokens"] < told[3]["input_tokens"]
     assert told[5]["compactions"] > 0 == told[3]["compactions"]
-    assert {one["window"] for one in told} == {6000}
+    assert {one["window"] for one in told} == {5000}
     assert {"handle", "far_bound", "steps"} < set(told[5])
 
 
 def test_parquet_holds_what_json_lines_do(batch, tmp_path):
-    wanted = ("--policy", "none", "--policy", "pi,foldline", "--window", 6000)
+    wanted = ("--policy", "none", "--policy", "pi,foldline", "--window", 5000)
     batch(*wanted, what="replay")
     batch(*wanted, "--format", "parquet", what="replay")
     told = rows(tmp_path / "out" / "results.jsonl")

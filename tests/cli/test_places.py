@@ -42,7 +42,7 @@ def test_inspect_shows_what_each_of_several_compactions_kept(foldline, pi):
 
 
 def test_a_fold_of_a_transcript_counts_its_messages_and_not_its_lines_or_boundaries(foldline, pi):
-    done = foldline("compact", pi, "--target", 1500, "--json").json
+    done = foldline("compact", pi, "--target", 1500, "--policy", "pi", "--json").json
     first = done["cut"]["first_kept"]
     assert done["receipt"]["first_kept"] == first
     assert first > 18
@@ -52,7 +52,7 @@ def test_a_fold_of_a_transcript_counts_its_messages_and_not_its_lines_or_boundar
     assert kept["content"].startswith(f"Request {first // 2}:")
     assert (
         f"messages from {first} on would be kept"
-        in foldline("compact", pi, "--target", 1500, "--preview").out
+        in foldline("compact", pi, "--target", 1500, "--policy", "pi", "--preview").out
     )
 
 

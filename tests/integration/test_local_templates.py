@@ -8,6 +8,7 @@ import anthropic
 import openai
 import pytest
 from tests.service.served import run_service
+from tests.support.live import policy_with
 
 import foldline
 from foldline.testing import Scripted, serve_in_thread
@@ -36,7 +37,9 @@ async def test_a_session_goes_on_past_its_folds_with_the_real_sdk(tmp_path, temp
     async with openai.AsyncOpenAI(base_url=url, api_key="any", max_retries=0, timeout=60) as client:
         for number in range(10):
             # opened anew each time: what was learnt is in the log
-            async with foldline.open(f"sqlite:///{tmp_path}/s.db", "s", window=WINDOW, model=name) as session:
+            async with foldline.open(
+                f"sqlite:///{tmp_path}/s.db", "s", window=WINDOW, model=name, policy=policy_with()
+            ) as session:
                 await session.append({"role": "user", "content": f"Question {number}?"})
                 view = await session.context()
                 try:
@@ -48,7 +51,9 @@ async def test_a_session_goes_on_past_its_folds_with_the_real_sdk(tmp_path, temp
                 await session.append(reply)
                 assert session.in_turn == (name == LOCAL or refused > 0)
     assert refused == (name == LEARNT)
-    async with foldline.open(f"sqlite:///{tmp_path}/s.db", "s", window=WINDOW, model=name) as session:
+    async with foldline.open(
+        f"sqlite:///{tmp_path}/s.db", "s", window=WINDOW, model=name, policy=policy_with()
+    ) as session:
         assert (await session.stats()).summaries
 
 

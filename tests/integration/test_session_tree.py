@@ -65,7 +65,7 @@ async def test_a_branch_behind_a_fold_has_its_messages_back_and_one_before_it_to
     async with foldline.open(url, "s", window=WINDOW) as session:
         await fill(session, 1)
         early = session.leaf
-        await fill(session, 5, start=1)
+        await fill(session, 8, start=1)
         await session.context()
         folded = session.leaf
         assert (await session.stats()).summaries >= 1

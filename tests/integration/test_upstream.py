@@ -6,10 +6,10 @@ import json
 
 import msgspec
 import pytest
+from tests.support.live import policy_with
 
 import foldline
 from foldline.core.checkpoint.summary import worded
-from foldline.core.decide.presets import preset
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted
 from foldline.dialects import get
@@ -126,7 +126,7 @@ async def test_what_the_caller_asks_of_a_summary_is_no_rule_of_the_users():
         assert "database" not in entry.checkpoint.text
 
 
-STANDING = msgspec.structs.replace(preset("foldline"), summary_instructions="Mind the shapes.")
+STANDING = policy_with(summary_instructions="Mind the shapes.")
 CLAUDE = """<system-reminder>
 # claudeMd
 Contents of /mill/CLAUDE.md (project instructions, checked into the codebase):
@@ -197,7 +197,9 @@ async def test_usage_of_before_the_fold_starts_no_second_one():
 async def test_a_focus_reaches_the_summary_of_a_split_turn_and_of_an_update():
     """pi #9348: custom instructions were missing from the call that summed up the beginning of a turn."""
     summarizer = Signs("model:any")
-    async with foldline.open("memory://", "s", window=WINDOW, summarizer=summarizer) as session:
+    async with foldline.open(
+        "memory://", "s", window=WINDOW, policy=policy_with(), summarizer=summarizer
+    ) as session:
         await session.append({"role": "user", "content": "Read everything."})
         for i in range(12):
             await session.append(asks(i, f"src/m{i}.py"), answers(i, 20))

@@ -25,7 +25,7 @@ class Summaries(Scripted):
     """A model that writes summaries; the first of them only when it is told to."""
 
     def __init__(self):
-        super().__init__(lambda asked: SUMMARY, window=14_000)
+        super().__init__(lambda asked: SUMMARY, window=28_000)
         self.paid = 0
         self.begun, self.may_answer = threading.Event(), threading.Event()
 
@@ -48,7 +48,7 @@ def store(request, tmp_path):
 @contextmanager
 def running(folder, upstream, store, workers):
     """Run the service over a store, its model at a URL."""
-    options = ("--workers", str(workers), "--store", store, "--window", "14000")
+    options = ("--workers", str(workers), "--store", store, "--window", "28000")
     model = f"openai-compatible:scripted@{upstream}/v1"
     with supervised(folder, *options, "--model", model) as service:
         client = Client(service.url)
