@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.cli.calling import EXAMPLES, talk, write_lines
+from tests.support.live import policy_with
 from tests.support.recordings import GOOD, RULE, TOO_FEW, with_bad_image, with_rules
 
-from foldline.core.decide.presets import PRESETS, preset
+from foldline.core.decide.presets import PRESETS
 from foldline.errors import FormatError, InputError, PolicyError
 from foldline.testing import SessionProblem, assert_view_valid, check_session
 
@@ -43,7 +44,7 @@ def test_the_window_is_the_files_own_unless_one_is_named():
 
 
 def test_a_lost_rule_is_told_word_for_word(tmp_path):
-    found = check_session(with_rules(tmp_path / "s.jsonl"), window=TOO_FEW, policy=preset("foldline"))
+    found = check_session(with_rules(tmp_path / "s.jsonl"), window=TOO_FEW, policy=policy_with())
     assert {one.kind for one in found} == {"lost_rule"}
     assert {one.text for one in found} < {RULE.format(n) for n in range(80)}
     assert len({one.text for one in found}) == len(found)

@@ -7,6 +7,7 @@ import io
 import json
 
 import pytest
+from tests.support.live import policy_with
 from tests.support.log import Log
 
 import foldline
@@ -35,7 +36,7 @@ def turn(number: int):
 async def _written() -> tuple[list, str]:
     """Two compactions, a branch that was left, a pin, a compaction undone and redone."""
     store = foldline.stores.MemoryStore()
-    async with foldline.open(store, "s", window=60_000, system="Be brief.") as session:
+    async with foldline.open(store, "s", window=60_000, policy=policy_with(), system="Be brief.") as session:
         for number in range(WIDE):
             await session.append(*turn(number))
         await session.pin((await session.entries())[0].entry)
