@@ -86,7 +86,7 @@ def test_a_lost_rule_fails_the_job(action, tmp_path):
     done = action(sessions="rules.jsonl", window=str(TOO_FEW), version=foldline.__version__)
     assert done.returncode == 1
     assert (
-        "rules.jsonl: policy foldline, request 8: a rule of the user is missing from the view: Never"
+        "rules.jsonl: policy foldline, request 12: a rule of the user is missing from the view: Never"
         in done.stdout
     )
 
