@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Items? .* using the `ReadOnly` qualifier"),  # LiteLLM's, imported late
 ]
 
-WINDOW = 16_000
+WINDOW = 12_000
 RULE = "Look at all files. Never push to main."
 
 
