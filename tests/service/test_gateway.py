@@ -121,7 +121,8 @@ async def test_every_fold_is_told_once_and_counted(chat, tmp_path):
     told = sum("reason=" in one.get("foldline-view", "") for one in heads)
     assert told in (compactions, compactions - 1)  # one behind the last reply is told with the next
     counted = [line for line in figures.splitlines() if line.startswith("foldline_folds_total{")]
-    assert sum(float(line.split()[-1]) for line in counted) == told
+    # that one may have been stored before the figures were read, or while the service ended
+    assert told <= sum(float(line.split()[-1]) for line in counted) <= compactions
 
 
 async def test_a_conversation_is_one_session_and_is_found_again_after_a_restart(chat, tmp_path):
