@@ -108,7 +108,9 @@ _HELD = (
     *(("API key", head, rf"\b{head}[A-Za-z0-9+/=_\-]{{32,}}+") for head in _WITH_SLASHES),
 )  # fmt: skip
 
-_RUN = re.compile(r"(?:-|_+)?(?P<run>[A-Za-z0-9_\-]{16,}+)")  # after what a diff or Markdown puts before it
+_OF_RUN = r"[A-Za-z0-9_\-]"
+# after what a diff or Markdown puts before it; a shorter word is passed over at its first letter
+_RUN = re.compile(rf"(?<!{_OF_RUN})(?={_OF_RUN}{{16}})(?:-|_+)?(?P<run>{_OF_RUN}{{16,}}+)")
 _END = r"(?![_\-]*[A-Za-z0-9])"
 _BY_WHOLE = (
     re.compile(rf"[a-f0-9]{{32}}-(?:us[0-9]{{1,2}}|[a-f0-9]{{8}}-[a-f0-9]{{8}}){_END}"),  # Mailchimp, Mailgun
