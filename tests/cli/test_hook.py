@@ -143,6 +143,16 @@ def test_a_hook_harms_nobody(given, name, raw):
     assert given(raw, "statusline").code == 0
 
 
+@pytest.mark.parametrize(
+    ("raw", "problem"), [(b" ", "is empty"), (b"x", "is not JSON"), (b"[]", "is something else (")]
+)
+@pytest.mark.parametrize("name", ["session.compact", "SessionStart"])
+def test_without_an_event_it_says_what_is_expected(given, name, raw, problem):
+    done = given(raw, "hook", "claude", name)
+    assert done.err.startswith(f"foldline: standard input {problem}")
+    assert "an event of Claude Code is expected there, as JSON" in done.err
+
+
 # ---- rules put back
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
+T = TypeVar("T")
 LONGEST = 1024 * 1024  # bytes of a status; Claude Code writes some 2,000
 HOOK_EXAMPLES = """
 \b
@@ -19,6 +20,10 @@ Examples:
   foldline hook claude session.compact < event.json
   foldline hook claude SessionStart < event.json
 """
+NO_EVENT = (
+    "standard input {problem}; an event of Claude Code is expected there, as JSON: the plugin writes it "
+    "(docs/agents.md says how to install it)"
+)
 STATUS_EXAMPLES = """
 \b
 Examples:
@@ -47,16 +52,31 @@ def hook(agent: str, event: str) -> None:
 
 
 def _answer(agent: str, event: str, document: bytes) -> dict[str, Any] | None:
-    import msgspec  # noqa: PLC0415  slow; its errors are caught here
-
-    from foldline.core.log import codec  # noqa: PLC0415
+    # slow; its errors are caught here
     from foldline.wrapping.claude_hooks import CompactionEvent, fold, rules_put_back  # noqa: PLC0415
 
     if agent == "claude" and event == "session.compact":
-        return fold(msgspec.convert(codec.decode(document), CompactionEvent, strict=False))
+        return fold(_event(document, CompactionEvent))
     if agent == "claude" and event == "SessionStart":
-        return rules_put_back(msgspec.convert(codec.decode(document), dict[str, Any]))
+        return rules_put_back(_event(document, dict[str, Any]))
     return None
+
+
+def _event(document: bytes, kind: type[T]) -> T:
+    """Read an event; raises InputError that says what is expected."""
+    import msgspec  # noqa: PLC0415  slow
+
+    from foldline.core.log import codec  # noqa: PLC0415
+    from foldline.errors import InputError  # noqa: PLC0415
+
+    if not document.strip():
+        raise InputError(NO_EVENT.format(problem="is empty"))
+    try:
+        return msgspec.convert(codec.decode(document), kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(NO_EVENT.format(problem=f"is something else ({error})")) from error
+    except ValueError as error:
+        raise InputError(NO_EVENT.format(problem="is not JSON")) from error
 
 
 @click.command(epilog=STATUS_EXAMPLES)
