@@ -11,6 +11,7 @@ from foldline.catalogue import Catalogue
 from foldline.config import ServeSettings, settings
 from foldline.errors import InputError
 from foldline.policies import load
+from foldline.service.app import make_app
 from foldline.service.models import Models
 
 TYPO = "antrhopic:claude-sonnet-4-6"
@@ -71,6 +72,12 @@ def test_the_settings_and_the_service_refuse_it(monkeypatch):
     monkeypatch.setenv("FOLDLINE_MODEL", TYPO)
     with pytest.raises(InputError, match=HINT):
         foldline.open("memory://", "one")
+
+
+@pytest.mark.parametrize("name", ["nope", "groq:llama-3.3-70b-versatile", "openai-compatible:m"])
+def test_the_service_does_not_start_with_a_model_that_it_cannot_ask(name):
+    with pytest.raises(InputError, match=f"'{name}'.*http://"):
+        make_app(ServeSettings(model=name))
 
 
 WRITER = f'[policies.mine]\nsummary_model = "{TYPO}"\n'

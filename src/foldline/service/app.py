@@ -56,6 +56,8 @@ class Service:
         _prepare_structs()
         self.serve = serve
         settings.find_policy(serve.policy)  # fail at the start, not at each request
+        if serve.model:
+            providers.get(serve.model)
         if serve.summaries not in BY_RULE:
             providers.get(serve.summaries)
         self.metrics = Metrics()
