@@ -417,6 +417,19 @@ def test_a_proxy_that_can_be_used_is_not_complained_of(monkeypatch, url):
     assert unusable_proxy() is None
 
 
+@pytest.mark.parametrize("kind", ["missing", "not PEM"])
+async def test_certificates_that_cannot_be_used_are_named(dialect, monkeypatch, tmp_path, kind):
+    file = tmp_path / "certificates.pem"
+    if kind == "not PEM":
+        file.write_text("nothing")
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    provider = providers.get(MODELS[dialect], base_url="https://127.0.0.1:9/v1", dialect=dialect)
+    error = await failure(provider.complete(CALL))
+    assert error.kind == "bad_request"
+    assert error.text.startswith(f"SSL_CERT_FILE={file} cannot be used: ")
+    assert error.text.endswith("; correct or unset it")
+
+
 def test_an_sdk_that_is_not_installed_is_named_with_the_extra():
     with pytest.raises(InputError, match=r"pip install 'foldline\[no_such_sdk\]'"):
         load("no_such_sdk")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 import secrets
-import ssl
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -39,6 +37,7 @@ from foldline.core.measure.window import Window
 from foldline.errors import InputError
 from foldline.files import expanded
 from foldline.providers import Provider, Retrying, get, missing
+from foldline.providers.failures import unusable_certificates
 from foldline.session.events import EVERY, Event, WarningGiven
 from foldline.session.kept import kept_of
 from foldline.session.links import SUBAGENTS, origin
@@ -335,14 +334,8 @@ def check_model(model: str | None) -> None:
         raise InputError(HOW_TO_SET_A_MODEL)
     if why := missing(model):
         raise InputError(f"{model} cannot be used: {why} (`foldline chat --demo` needs no model)")
-    if certificates := os.environ.get("SSL_CERT_FILE"):
-        try:
-            ssl.create_default_context(cafile=certificates)
-        except OSError as error:
-            reason = error.strerror or error
-            raise InputError(
-                f"SSL_CERT_FILE={certificates} cannot be used: {reason}; correct or unset it"
-            ) from error
+    if problem := unusable_certificates():
+        raise InputError(problem)
 
 
 def connect(model: str, settings: Settings) -> Provider:

@@ -8,6 +8,7 @@ import math
 import os
 import re
 import socket
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
@@ -164,6 +165,17 @@ def _is_usable(proxy: str) -> bool:
         return False
     socks = parts.scheme in ("socks5", "socks5h") and importlib.util.find_spec("socksio") is not None
     return socks or parts.scheme in ("http", "https")
+
+
+def unusable_certificates() -> str | None:
+    """Return what is wrong with SSL_CERT_FILE, and what to do; None if it is unset or can be used."""
+    if not (file := os.environ.get("SSL_CERT_FILE")):
+        return None
+    try:
+        ssl.create_default_context(cafile=file)
+    except OSError as error:
+        return f"SSL_CERT_FILE={file} cannot be used: {error.strerror or error}; correct or unset it"
+    return None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

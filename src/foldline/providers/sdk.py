@@ -29,6 +29,7 @@ from foldline.providers.failures import (
     from_sdk,
     is_page,
     scrub_with,
+    unusable_certificates,
     unusable_proxy,
 )
 from foldline.providers.options import Body, Option, Options
@@ -234,6 +235,8 @@ class SDKProvider(ABC):
                     "socks5://host:port needs `pip install socksio`",
                     "bad_request",
                 )
+            if problem := unusable_certificates():
+                raise self._error(problem, "bad_request")
             # in a thread: importing an SDK takes a second or more and would block the event loop
             sdk = await asyncio.to_thread(load, self.package)
             if self._connection is None:
