@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -46,11 +47,10 @@ def score(folder: Path, metric: Path) -> Table:
         share = f"{float(budget):.0%}"
         for source, cases in cases_of.items():
             values = [case[budget] for case in cases]
-            columns = [[row[i] for row in values if row[i] is not None] for i in range(len(MEASURES))]
-            means.append([statistics.fmean(column) if column else math.nan for column in columns])
+            means.append([_mean([row[i] for row in values]) for i in range(len(MEASURES))])
             rows.append((f"{source} ({len(cases)})", share, *map(_cell, means[-1])))
-        columns = [[row[i] for row in means if not math.isnan(row[i])] for i in range(len(MEASURES))]
-        rows.append(("**mean**", share, *(f"**{_cell(statistics.fmean(column))}**" for column in columns)))
+        overall = [_mean([row[i] for row in means]) for i in range(len(MEASURES))]
+        rows.append(("**mean**", share, *(f"**{_cell(mean)}**" for mean in overall)))
     return Table(("source (cases)", "budget", *MEASURES), rows, left=2)
 
 
@@ -63,6 +63,12 @@ def score_source(folder: Path, metric: Path) -> list[dict[str, list[float | None
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         rows = [row["r"] for row in json.loads(out.read_text(encoding="utf8")) if row["r"]]
     return [{budget: row[f"tools.score_retention:fold@{budget}"] for budget in BUDGETS} for row in rows]
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    """Return the mean of the values that there are; NaN, which is shown as a dash, of none."""
+    known = [value for value in values if value is not None and not math.isnan(value)]
+    return statistics.fmean(known) if known else math.nan
 
 
 def _cell(value: float) -> str:
