@@ -308,6 +308,27 @@ async def test_a_client_that_compacts_by_itself_goes_on_in_a_child(chat, tmp_pat
     await store.close()
 
 
+@pytest.mark.parametrize("headers", [{}, {"foldline-session": "mine"}])
+async def test_a_child_whose_first_request_is_refused_is_not_stored(chat, tmp_path, headers):
+    store = foldline.stores.open_store(f"sqlite:///{tmp_path / 's.db'}")
+    script = Scripted([SUMMARY, Refusal(429), "Hello."], window=12_000)
+    with run_gateway(script, store=f"sqlite:///{tmp_path / 's.db'}") as (url, _):
+        talk = chat(url, **headers)
+        talk.ask("Summarize what was done.")
+        beginning = [{"role": "user", "content": f"It goes on.\n\n{talk.messages[-1]['content']}"}]
+        talk.messages = list(beginning)
+        with pytest.raises(openai.RateLimitError):
+            talk.ask("Go on.")
+        (parent,) = [one.id for one in await store.sessions()]
+        assert await links(store, parent) == []
+        talk.messages = list(beginning)
+        talk.ask("Go on.")
+    (child,) = {one.id for one in await store.sessions()} - {parent}
+    assert [(link.session, link.way) for link in await links(store, parent)] == [(child, "to")]
+    assert [(link.session, link.way) for link in await links(store, child)] == [(parent, "from")]
+    await store.close()
+
+
 @pytest.mark.parametrize(
     ("reply", "beginning", "carried"),
     [

@@ -60,6 +60,7 @@ class AgentSession:
         self.is_read = False  # whether the stored session was read once
         self.model: RequestModel | None = None  # of the newest request
         self.applies_template = False  # the server is not the vendor's own
+        self.link: str | None = None  # the entry with the link to the session that it continues, if new
         self.begun_by: object = None  # the exchange that stored its first message, if no other has used it
         self.unreported: list[Receipt] = []  # folds not yet reported in a response
         self._shared: list[SharedMessage] = []
@@ -118,8 +119,8 @@ class AgentSession:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of it is stored, as far as this worker knows."""
-        return self._leaf is None and self.session.leaf is None
+        """Whether nothing of it is stored but its link, as far as this worker knows."""
+        return {self._leaf, self.session.leaf} <= {None, self.link}
 
     @property
     def tip(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 from collections.abc import Sequence
@@ -12,12 +13,15 @@ import msgspec
 
 from foldline.core.log.entries import Said
 from foldline.core.log.log import resent_key
+from foldline.errors import FoldlineError
 from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.request import AgentRequest
 from foldline.service.open_sessions import Opener, OpenSessions
 from foldline.session.links import LINK, Link
 from foldline.session.session import Session
 from foldline.waiting import run_off_loop
+
+log = logging.getLogger("foldline")
 
 _MADE: Final = re.compile(r"([0-9a-f]{16})-[0-9a-f]{8}")  # ids that begin with the first message's key
 _NAMED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")  # session names that a client may use
@@ -68,7 +72,8 @@ class SessionFinder:
         origin = await self._find_origin(request, candidates if name is not None else None)
         child = await self._begin(first, name, candidates)
         if origin is not None:
-            await _link(origin.session, child.session)
+            link = await _link_from(origin.session, child)
+            self._cleanup.push_async_callback(_link_to, origin.session, child.session, link)
         return child
 
     async def _best(
@@ -155,12 +160,22 @@ class SessionFinder:
         return None
 
 
-async def _link(origin: Session, child: Session) -> None:
-    """Store in both sessions that the client continued in the child with a summary it wrote itself."""
+async def _link_from(origin: Session, child: AgentSession) -> Link:
+    """Store in a child that its client continued in it with a summary it wrote itself."""
     link = Link(origin.id, "compacted", "from", origin.leaf)
-    to = msgspec.structs.replace(link, session=child.id, way="to")
-    await child.note(LINK, **cast("dict[str, Any]", msgspec.to_builtins(link)))
-    await origin.note(LINK, **cast("dict[str, Any]", msgspec.to_builtins(to)))
+    await child.session.note(LINK, **cast("dict[str, Any]", msgspec.to_builtins(link)))
+    child.link = child.session.leaf
+    return link
+
+
+async def _link_to(origin: Session, child: Session, link: Link) -> None:
+    """Store the link in the origin too, after the request: if that failed, the child was deleted."""
+    link = msgspec.structs.replace(link, session=child.id, way="to")
+    try:
+        if await child.store.info(child.id) is not None:
+            await origin.note(LINK, **cast("dict[str, Any]", msgspec.to_builtins(link)))
+    except FoldlineError as error:
+        log.warning("session %s: its link to %s is not stored: %s", origin.id, child.id, error)
 
 
 def valid_name(name: str) -> bool:
