@@ -26,8 +26,10 @@ from collections.abc import Iterable
 from typing import Any, Final, Literal
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return ` (did you mean 'x'?)` for the known name closest to an unknown one; "" if none is close."""
+    if not isinstance(name, str):
+        return ""
     by_case = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=0.6)
     return f" (did you mean {by_case[close[0]]!r}?)" if close else ""

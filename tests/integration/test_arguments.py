@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 import foldline
 from foldline.core.measure.window import Window
-from foldline.errors import InputError
+from foldline.errors import DialectError, InputError, PolicyError
 from foldline.stores import MemoryStore, register
 
 MESSAGES = [{"role": "user", "content": "Hello."}]
@@ -58,6 +59,50 @@ async def test_compact_refuses_what_only_it_takes(given, message):
         foldline.compact(MESSAGES, **given)
     with pytest.raises(InputError, match=re.escape(message)):
         await foldline.acompact(MESSAGES, **given)
+
+
+ONE_CALL = [
+    foldline.compact,
+    lambda messages: asyncio.run(foldline.acompact(messages)),
+    lambda messages: foldline.convert(messages, to="openai-chat"),
+]
+
+
+@pytest.mark.parametrize("call", ONE_CALL)
+@pytest.mark.parametrize("messages", [[], MESSAGES, [{"role": "system", "content": "You help."}]])
+def test_a_list_that_is_short_or_empty_comes_back(call, messages):
+    done = call(messages)
+    assert (done.messages, done.dialect, done.warnings) == (messages, "openai-chat", ())
+
+
+@pytest.mark.parametrize("call", ONE_CALL)
+@pytest.mark.parametrize("messages", [None, "Hello.", MESSAGES[0]])
+def test_what_is_no_list_of_messages_is_refused(call, messages):
+    with pytest.raises(DialectError, match="expected a list of messages, each an object with a role"):
+        call(messages)
+
+
+def test_a_name_that_is_none_is_refused_with_the_known_ones():
+    with pytest.raises(DialectError, match="unknown dialect None; known are anthropic, "):
+        foldline.convert(MESSAGES, to=None)
+    with pytest.raises(PolicyError, match="no policy None; there are foldline, "):
+        foldline.preset(None)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"target": "8000"}, "target = '8000'"),
+        ({"target": 0}, "target = 0"),
+        ({"instructions": 4}, "instructions = 4"),
+    ],
+)
+async def test_a_session_refuses_what_it_cannot_fold_by(given, message):
+    async with foldline.open("memory://", "s") as session:
+        await session.append(*MESSAGES)
+        for fold in (session.compact, session.preview):
+            with pytest.raises(InputError, match=message):
+                await fold(**given)
 
 
 def test_a_known_model_without_a_provider_gives_its_window():

@@ -76,6 +76,7 @@ class ManualCompaction:
         keeps what precedes. If no cut is legal there, less is folded, and the receipt notes it. Raises
         InputError if nothing is left to fold, or the entry is not in the view.
         """
+        check(instructions=instructions, target=target)
         chosen = fold_range(up_to, since, target)
         await self._stop_background()
         why = reason if target is None else "target"
@@ -95,6 +96,7 @@ class ManualCompaction:
         `on_text` is called with each piece of summary text as the model writes it, before it is checked, and
         with None if the text starts over.
         """
+        check(instructions=instructions, target=target)
         chosen = fold_range(up_to, since, target)
         await self._stop_background()
         async with self._shared.locked(follow=False):
