@@ -80,6 +80,15 @@ def test_the_service_does_not_start_with_a_model_that_it_cannot_ask(name):
         make_app(ServeSettings(model=name))
 
 
+def test_a_bare_name_for_all_commands_must_have_a_known_window_to_start_the_service(monkeypatch):
+    monkeypatch.setenv("FOLDLINE_MODEL", "nope")
+    with pytest.raises(InputError, match="unknown provider 'nope'"):
+        make_app(ServeSettings(store="memory://"))
+    make_app(ServeSettings(store="memory://", window=32_000))
+    monkeypatch.setenv("FOLDLINE_MODEL", "claude-sonnet-4-5")
+    make_app(ServeSettings(store="memory://"))
+
+
 WRITER = f'[policies.mine]\nsummary_model = "{TYPO}"\n'
 BY_MODEL = f'[policies.mine.per_model."gpt-5"]\nsummary_model = "{TYPO}"\n'
 

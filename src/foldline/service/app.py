@@ -56,8 +56,9 @@ class Service:
         _prepare_structs()
         self.serve = serve
         settings.find_policy(serve.policy)  # fail at the start, not at each request
-        if serve.model:
-            providers.get(serve.model)
+        general = None if settings.model_info(None, serve.window).known else settings.model
+        if model := serve.model or general:  # one for all commands may be bare if its window is known
+            providers.get(model)
         if serve.summaries not in BY_RULE:
             providers.get(serve.summaries)
         self.metrics = Metrics()
