@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from binascii import a2b_base64
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from foldline.core.log.entries import Edit, dated
 from foldline.core.log.log import digest
 from foldline.core.log.messages import Media, Message, Native, Opaque, Part, Usage
 from foldline.dialects.values import Losses
+from foldline.transcripts.places import project_names
 
 MEASURED_BEFORE = "usage measured before the fold left out"  # every fold causes this loss
 RESULT_CAP = 2_000
@@ -76,6 +78,7 @@ class FoldStep(msgspec.Struct, frozen=True):
 
 
 Step = SaidStep | FoldStep
+Out = Callable[[bytes], object]
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -104,21 +107,25 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class ExportWriter:
-    """Write one session in one format, piece by piece; each format is a subclass.
+    """Write one session in one format to `out`, piece by piece; each format is a subclass.
 
     `own_boundaries`: the format has boundaries; otherwise a view's checkpoint is a message. `quotes`: its
     boundaries contain the older messages that they quote. `stepwise`: its messages never contain the results
-    of their own calls. `joins`: calls that are answered together must be in one reply.
+    of their own calls. `joins`: calls that are answered together must be in one reply. `kept_at` is the path
+    where the other tool keeps a session, `resumed_by` the command that resumes it; `resume` fills them in.
     """
 
     own_boundaries: ClassVar[bool] = True
     quotes: ClassVar[bool] = False
     stepwise: ClassVar[bool] = False
     joins: ClassVar[bool] = False
+    kept_at: ClassVar[str] = ""
+    resumed_by: ClassVar[str] = ""
 
-    def __init__(self, origin: Origin, session: str) -> None:
+    def __init__(self, origin: Origin, session: str, out: Out) -> None:
         self.origin = origin
         self.session = session
+        self.out = out
         self.losses = Losses()
         self.count: int = 0
         self.begun = False  # a message or a boundary was written
@@ -126,21 +133,19 @@ class ExportWriter:
         self._places: dict[str, str] = {}
         self._unplaced: list[str] = []
 
-    def begin(self) -> Iterator[bytes]:
+    def begin(self) -> None:
         """Yield what comes before the first message."""
-        yield from ()
 
-    def say(self, step: SaidStep) -> Iterator[bytes]:
+    def say(self, step: SaidStep) -> None:
         """Yield a message."""
         raise NotImplementedError
 
-    def fold(self, step: FoldStep) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> None:
         """Yield a boundary."""
         raise NotImplementedError
 
-    def end(self) -> Iterator[bytes]:
+    def end(self) -> None:
         """Yield what comes after the last message."""
-        yield from ()
 
     def beside(self) -> dict[str, bytes]:
         """Return further files by name: a suffix to the stem of the export's name, or "/" and a name."""
@@ -148,7 +153,18 @@ class ExportWriter:
 
     def resume(self) -> tuple[str, str] | None:
         """Return the path where the other tool expects the file, and the command that resumes it."""
-        return None
+        if not self.resumed_by:
+            return None
+        started = iso(self.origin.started)
+        time = re.sub("[:.]", "-", started)
+        names = {"session": self.session, "day": started[:10].replace("-", "/"), "time": time}
+        names |= {"second": time[:19], **project_names(self.origin.cwd)}
+        place = self.kept_at.format_map(names)
+        return place, self.resumed_by.format_map({**names, "place": quoted(place)})
+
+    def line(self, value: Any) -> None:
+        """Write a JSON value as one line."""
+        self.out(encode_utf8(value) + b"\n")
 
     # ---- for subclasses: the ids under which messages were written, which boundaries refer to
 
@@ -246,11 +262,6 @@ def quoted(path: str) -> str:
     """Quote a path for a shell; a leading ~ still means the home folder."""
     head, rest = ("~/", path[2:]) if path.startswith("~/") else ("", path)
     return head + shlex.quote(rest)
-
-
-def line(value: Any) -> bytes:
-    """Encode a JSON value as one line."""
-    return encode_utf8(value) + b"\n"
 
 
 def provider_of(model: str, native: Native | None, *, signed: bool = False) -> tuple[str, str]:

@@ -5,13 +5,12 @@ Sources: recorded files of versions 2.1.22 to 2.1.39, and what is public about l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.log.log import digest
 from foldline.dialects.writer import OPENING
-from foldline.exports.base import FoldStep, Origin, iso, line, part_key, uuid_of
+from foldline.exports.base import FoldStep, Origin, Out, iso, part_key, uuid_of
 from foldline.exports.pieces import Block, BlockWriter, ExportPiece, counts_of
 from foldline.transcripts.claude_code import SYNTHETIC, USAGE
 from foldline.transcripts.payloads import is_injected
@@ -25,54 +24,49 @@ class ClaudeCodeWriter(BlockWriter):
     """Write lines that Claude Code can resume."""
 
     notes: ClassVar[str] = "reminders"
+    kept_at: ClassVar[str] = "~/.claude/projects/{letters}/{session}.jsonl"
+    resumed_by: ClassVar[str] = "claude --resume {session}"
 
-    def __init__(self, origin: Origin, session: str) -> None:
-        super().__init__(origin, session)
+    def __init__(self, origin: Origin, session: str, out: Out) -> None:
+        super().__init__(origin, session, out)
         self._last: str | None = None  # uuid of the previous line
         self._last_said: str | None = None
         self._caller: str | None = None  # uuid of the newest reply
         self._open: dict[str, None] = {}  # calls of the newest reply that wait for their results
 
-    def end(self) -> Iterator[bytes]:
+    def end(self) -> None:
         """Yield results for the last open calls, and the title."""
-        yield from self._close(self.clock.at(None))
+        self._close(self.clock.at(None))
         if self.origin.title:
-            yield line({"type": "custom-title", "customTitle": self.origin.title, "sessionId": self.session})
+            self.line({"type": "custom-title", "customTitle": self.origin.title, "sessionId": self.session})
 
-    def resume(self) -> tuple[str, str]:
-        """Return where Claude Code keeps a project's sessions, and its command."""
-        project = "".join(c if c.isascii() and c.isalnum() else "-" for c in self.origin.cwd)
-        return f"~/.claude/projects/{project}/{self.session}.jsonl", f"claude --resume {self.session}"
-
-    def note(self, key: str, text: str, at: float) -> Iterator[bytes]:
+    def note(self, key: str, text: str, at: float) -> None:
         """Yield a reminder."""
-        yield self._user(key, f"<system-reminder>\n{text}\n</system-reminder>", at)
+        self._user(key, f"<system-reminder>\n{text}\n</system-reminder>", at)
 
-    def result(self, piece: ExportPiece) -> Iterator[bytes]:
+    def result(self, piece: ExportPiece) -> None:
         """Yield the line of a result, with the uuid of the line of its call."""
         call = str(piece.content.get("tool_use_id"))
         if call not in self._open and piece.key == piece.step.key:
-            yield from self._close(piece.at)
+            self._close(piece.at)
         self._open.pop(call, None)
-        yield self._user(piece.key, [piece.content], piece.at, **self._caller_fields())
+        self._user(piece.key, [piece.content], piece.at, **self._caller_fields())
 
-    def user(self, piece: ExportPiece) -> Iterator[bytes]:
+    def user(self, piece: ExportPiece) -> None:
         """Yield a user's line, marked as a program's if its text does not show that."""
         if piece.key == piece.step.key:  # no result comes before it
-            yield from self._close(piece.at)
+            self._close(piece.at)
         text = piece.content if isinstance(piece.content, str) else ""
         is_meta = piece.step.message.injected and not is_injected(text)
-        yield self._user(piece.key, piece.content, piece.at, **({"isMeta": True} if is_meta else {}))
+        self._user(piece.key, piece.content, piece.at, **({"isMeta": True} if is_meta else {}))
 
     def _caller_fields(self) -> Block:
         return {} if self._caller is None else {"sourceToolAssistantUUID": self._caller}
 
-    def _user(self, key: str, content: str | list[Block], at: float, **extra: Any) -> bytes:
-        return self._message_line(
-            "user", uuid_of(key), at, message={"role": "user", "content": content}, **extra
-        )
+    def _user(self, key: str, content: str | list[Block], at: float, **extra: Any) -> None:
+        self._message_line("user", uuid_of(key), at, message={"role": "user", "content": content}, **extra)
 
-    def fold(self, step: FoldStep) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> None:
         """Yield the boundary line, which starts a new chain, and the summary after it."""
         if step.first_kept is None:
             self._open = {}  # folded with their call
@@ -90,7 +84,7 @@ class ClaudeCodeWriter(BlockWriter):
                 "tailUuid": self._last_said,
             }
         before, self._last = self._last, None
-        yield self._line(
+        self._line(
             "system",
             boundary,
             at,
@@ -102,7 +96,7 @@ class ClaudeCodeWriter(BlockWriter):
             compactMetadata=metadata,
         )
         text = step.summary if step.imported and step.summary.startswith(_OWN_SUMMARY) else step.text
-        yield self._line(
+        self._line(
             "user",
             summary,
             at,
@@ -111,29 +105,29 @@ class ClaudeCodeWriter(BlockWriter):
             isCompactSummary=True,
         )
 
-    def _close(self, at: float) -> Iterator[bytes]:
+    def _close(self, at: float) -> None:
         """Yield results for calls that have none: Claude Code drops such calls silently."""
         unanswered, self._open = self._open, {}
         for call in unanswered:
             self.losses.add("unanswered calls answered by a note")
             block = {"type": "tool_result", "tool_use_id": call, "content": UNANSWERED, "is_error": True}
             key = digest(f"{self._caller}:{call}".encode())
-            yield self._user(key, [block], at, **self._caller_fields())
+            self._user(key, [block], at, **self._caller_fields())
 
-    def _opening(self, at: float) -> bytes:
-        """Return the opening user line that the API requires before a leading reply."""
+    def _opening(self, at: float) -> None:
+        """Write the opening user line that the API requires before a leading reply."""
         self.losses.add("a first user message added")
         uuid = uuid_of(digest(f"{self.session}:opening".encode()))
-        return self._line("user", uuid, at, message={"role": "user", "content": OPENING}, isMeta=True)
+        self._line("user", uuid, at, message={"role": "user", "content": OPENING}, isMeta=True)
 
-    def reply(self, piece: ExportPiece) -> Iterator[bytes]:
+    def reply(self, piece: ExportPiece) -> None:
         """Yield the line of a reply."""
         step, key, rest, at = piece
         message = step.message
-        yield from self._close(at)
+        self._close(at)
         content: list[Block] = [{"type": "text", "text": rest}] if isinstance(rest, str) else rest
         if self._last is None:
-            yield self._opening(at)
+            self._opening(at)
         failed = message.stop == "error" and not message.calls
         if message.stop in ("aborted", "error") and not failed:
             self.losses.add("marks of aborted or failed replies left out")
@@ -152,17 +146,17 @@ class ClaudeCodeWriter(BlockWriter):
         self._caller = uuid_of(key)
         self._open = {str(block["id"]): None for block in content if block.get("type") == "tool_use"}
         error = {"isApiErrorMessage": True} if failed else {}
-        yield self._message_line("assistant", self._caller, at, message=reply, **error)
+        self._message_line("assistant", self._caller, at, message=reply, **error)
 
-    def _message_line(self, kind: str, uuid: str, at: float, **fields: Any) -> bytes:
+    def _message_line(self, kind: str, uuid: str, at: float, **fields: Any) -> None:
         self.wrote(uuid)
         self.count += 1
         self._last_said = uuid
-        return self._line(kind, uuid, at, **fields)
+        self._line(kind, uuid, at, **fields)
 
-    def _line(self, kind: str, uuid: str, at: float, **fields: Any) -> bytes:
+    def _line(self, kind: str, uuid: str, at: float, **fields: Any) -> None:
         before, self._last = self._last, uuid
-        return line(
+        self.line(
             {
                 "parentUuid": before,
                 "isSidechain": False,

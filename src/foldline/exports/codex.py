@@ -7,14 +7,13 @@ Sources: recorded rollouts of versions 0.118 and 0.119, and how Codex's source r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Opaque, Usage
 from foldline.dialects import get
 from foldline.dialects.values import OPENAI_RESPONSES
-from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line
+from foldline.exports.base import ExportWriter, FoldStep, Origin, Out, SaidStep, iso
 from foldline.transcripts.codex_items import COMPACTIONS, SEALED
 from foldline.transcripts.payloads import is_injected
 
@@ -31,9 +30,11 @@ class CodexWriter(ExportWriter):
 
     quotes: ClassVar[bool] = True
     stepwise: ClassVar[bool] = True
+    kept_at: ClassVar[str] = "~/.codex/sessions/{day}/rollout-{second}-{session}.jsonl"
+    resumed_by: ClassVar[str] = "codex resume {session}"
 
-    def __init__(self, origin: Origin, session: str) -> None:
-        super().__init__(origin, session)
+    def __init__(self, origin: Origin, session: str, out: Out) -> None:
+        super().__init__(origin, session, out)
         self._model = ""
         self._totals = [0, 0, 0]  # input, cached input, output
         self._sealed = 0  # following messages that the last boundary already contains
@@ -44,7 +45,7 @@ class CodexWriter(ExportWriter):
         self._answered = False
         self._kinds: dict[str, str] = {}  # call id -> kind of call, for calls without an output yet
 
-    def begin(self) -> Iterator[bytes]:
+    def begin(self) -> None:
         """Yield the header."""
         at = iso(self.origin.started)
         header = {
@@ -55,18 +56,11 @@ class CodexWriter(ExportWriter):
             "cli_version": VERSION,
             "source": "cli",
         }
-        yield line({"timestamp": at, "type": "session_meta", "payload": header})
+        self.line({"timestamp": at, "type": "session_meta", "payload": header})
         if self.origin.title:
-            yield self._event(self.origin.started, "thread_name_updated", thread_name=self.origin.title)
+            self._event(self.origin.started, "thread_name_updated", thread_name=self.origin.title)
 
-    def resume(self) -> tuple[str, str]:
-        """Return where Codex keeps a day's sessions, and its command."""
-        at = iso(self.origin.started)
-        stamp = at[:19].replace(":", "-")
-        place = f"~/.codex/sessions/{at[:10].replace('-', '/')}/rollout-{stamp}-{self.session}.jsonl"
-        return place, f"codex resume {self.session}"
-
-    def say(self, step: SaidStep) -> Iterator[bytes]:
+    def say(self, step: SaidStep) -> None:
         """Yield a message's items, the events that show it, and its token count."""
         message = step.message
         if self._sealed and _is_sealed(message):
@@ -81,21 +75,21 @@ class CodexWriter(ExportWriter):
         self._hold(step, items)
         at = self.clock.at(step.at)
         if message.role == "assistant":
-            yield from self._context(self.model(message, "unknown"), at)
+            self._context(self.model(message, "unknown"), at)
         elif message.is_prompt:
-            yield from self._context(self._model or self.origin.model or "unknown", at)
+            self._context(self._model or self.origin.model or "unknown", at)
         self.begun = True
         self.count += 1
         for item in items:
             if _is_over_limit(item):
                 self.losses.add(f"results over {RESULT_LIMIT:,} bytes, which Codex may shorten")
-            yield self._line("response_item", at, item)
+            self._line("response_item", at, item)
         if message.is_prompt and message.text:
-            yield self._event(at, "user_message", message=message.text, images=[])
+            self._event(at, "user_message", message=message.text, images=[])
         if message.role == "assistant":
-            yield from self._reply_events(step, at)
+            self._reply_events(step, at)
 
-    def fold(self, step: FoldStep) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> None:
         """Yield a boundary, which replaces everything before it."""
         at = self.boundary_time(step)
         recorded = step.origin.get("replacement_history")
@@ -112,8 +106,8 @@ class CodexWriter(ExportWriter):
                 self.losses.add("items kept by a boundary are written twice, also in its history", len(kept))
             history = [*self._leading, *quoted, _user(message), *kept]
         self._held.clear()
-        yield self._line("compacted", at, {"message": message, "replacement_history": history})
-        yield self._event(at, "context_compacted")
+        self._line("compacted", at, {"message": message, "replacement_history": history})
+        self._event(at, "context_compacted")
 
     # ---- items
 
@@ -179,7 +173,7 @@ class CodexWriter(ExportWriter):
 
     # ---- context and events
 
-    def _context(self, model: str, at: float) -> Iterator[bytes]:
+    def _context(self, model: str, at: float) -> None:
         """Yield a turn's context if the model changed."""
         if model == self._model:
             return
@@ -191,18 +185,18 @@ class CodexWriter(ExportWriter):
             "model": model,
             "summary": "auto",
         }
-        yield self._line("turn_context", at, payload)
+        self._line("turn_context", at, payload)
 
-    def _reply_events(self, step: SaidStep, at: float) -> Iterator[bytes]:
+    def _reply_events(self, step: SaidStep, at: float) -> None:
         """Yield a reply's events and tokens; OpenAI's input includes cached tokens."""
         message = step.message
         if message.stop in ("aborted", "error", "length"):
             self.losses.add("marks of aborted, failed or cut off replies left out")
         if message.text.strip():
-            yield self._event(at, "agent_message", message=message.text)
+            self._event(at, "agent_message", message=message.text)
         usage = self.usage(step)
         if usage is not None and usage.total:
-            yield self._event(at, "token_count", info=self._token_info(usage), rate_limits=None)
+            self._event(at, "token_count", info=self._token_info(usage), rate_limits=None)
 
     def _token_info(self, usage: Usage) -> dict[str, Any]:
         if usage.cache_write:
@@ -215,11 +209,11 @@ class CodexWriter(ExportWriter):
             "model_context_window": None,
         }
 
-    def _event(self, at: float, kind: str, **fields: Any) -> bytes:
-        return self._line("event_msg", at, {"type": kind, **fields})
+    def _event(self, at: float, kind: str, **fields: Any) -> None:
+        self._line("event_msg", at, {"type": kind, **fields})
 
-    def _line(self, kind: str, at: float, payload: Item) -> bytes:
-        return line({"timestamp": iso(at), "type": kind, "payload": payload})
+    def _line(self, kind: str, at: float, payload: Item) -> None:
+        self.line({"timestamp": iso(at), "type": kind, "payload": payload})
 
 
 def _is_over_limit(item: Item) -> bool:

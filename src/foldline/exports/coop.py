@@ -5,11 +5,10 @@ Source: the form that coop publishes for its messages and its `CompactionState`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from foldline.core.log.codec import pretty
-from foldline.exports.base import FoldStep, Origin, SaidStep, iso, line, uuid_of
+from foldline.exports.base import FoldStep, Origin, Out, SaidStep, iso, uuid_of
 from foldline.exports.pieces import Block, BlockWriter, ExportPiece, counts_of
 from foldline.transcripts.coop import BESIDE, BLOCKS, USAGE
 
@@ -17,15 +16,17 @@ from foldline.transcripts.coop import BESIDE, BLOCKS, USAGE
 class CoopWriter(BlockWriter):
     """Write a session that coop loads; its compaction names the first message that it kept by id."""
 
-    def __init__(self, origin: Origin, session: str) -> None:
-        super().__init__(origin, session)
+    kept_at: ClassVar[str] = "SESSION.jsonl in coop's folder of sessions, for session {session}"
+    resumed_by: ClassVar[str] = "coop"
+
+    def __init__(self, origin: Origin, session: str, out: Out) -> None:
+        super().__init__(origin, session, out)
         self._state: dict[str, Any] | None = None
 
-    def system(self, step: SaidStep) -> Iterator[bytes]:
+    def system(self, step: SaidStep) -> None:
         """Leave a system message out."""
         del step
         self.losses.add("system messages left out (the agent adds its own)")
-        yield from ()
 
     def pieces(self, step: SaidStep) -> tuple[list[Any], list[Any]]:
         """Return all results of a message as one piece, which becomes a separate message, and the rest."""
@@ -45,7 +46,7 @@ class CoopWriter(BlockWriter):
                 converted.append({BLOCKS.failed: False, **written} if is_result else written)
         return converted
 
-    def fold(self, step: FoldStep) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> None:
         """Take a boundary; coop keeps the newest."""
         if self._state is not None:
             self.losses.add("older boundaries left out (coop keeps the newest)")
@@ -56,32 +57,27 @@ class CoopWriter(BlockWriter):
             "tokens_before": step.tokens_before,
             "created_at": iso(at),
         }
-        yield from ()
 
     def beside(self) -> dict[str, bytes]:
         """Return the compaction in the file that coop reads next to the session."""
         return {} if self._state is None else {BESIDE: pretty(self._state) + b"\n"}
 
-    def resume(self) -> tuple[str, str]:
-        """Return how coop names its files, and its command."""
-        return f"SESSION.jsonl in coop's folder of sessions, for session {self.session}", "coop"
-
-    def user(self, piece: ExportPiece) -> Iterator[bytes]:
+    def user(self, piece: ExportPiece) -> None:
         """Yield a message in the user's name, or results."""
-        yield self._message("user", piece, {})
+        self._message("user", piece, {})
 
     result = user
 
-    def reply(self, piece: ExportPiece) -> Iterator[bytes]:
+    def reply(self, piece: ExportPiece) -> None:
         """Yield a reply."""
         model = self.model(piece.step.message, "unknown")
-        yield self._message("assistant", piece, {**counts_of(self.usage(piece.step), USAGE), "model": model})
+        self._message("assistant", piece, {**counts_of(self.usage(piece.step), USAGE), "model": model})
 
-    def _message(self, role: str, piece: ExportPiece, metadata: Block) -> bytes:
+    def _message(self, role: str, piece: ExportPiece, metadata: Block) -> None:
         message_id = f"msg_{uuid_of(piece.key)}"
         self.wrote(message_id)
         if self._state is not None and not self._state["first_kept_message_id"]:
             self._state["first_kept_message_id"] = message_id
         self.count += 1
         fields = {"id": message_id, "role": role, "created": iso(piece.at)}
-        return line({**fields, "content": piece.content, "metadata": metadata})
+        self.line({**fields, "content": piece.content, "metadata": metadata})

@@ -6,8 +6,7 @@ folded messages from the file, so only a view can contain one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -16,7 +15,7 @@ from foldline.core.log.codec import pretty
 from foldline.core.log.log import digest
 from foldline.core.log.messages import ToolResult
 from foldline.dialects.payload import items_of
-from foldline.exports.base import FoldStep, Origin, SaidStep, iso
+from foldline.exports.base import FoldStep, Origin, Out, SaidStep, iso
 from foldline.exports.pieces import Block, BlockWriter, ExportPiece
 from foldline.transcripts.gencode import BLOCKS
 
@@ -24,19 +23,21 @@ from foldline.transcripts.gencode import BLOCKS
 class GenCodeWriter(BlockWriter):
     """Write a session document; its messages stay in memory until the end."""
 
-    def __init__(self, origin: Origin, session: str) -> None:
-        super().__init__(origin, session)
+    kept_at: ClassVar[str] = "~/.gen/sessions/{session}.json"
+    resumed_by: ClassVar[str] = "gencode, then /resume"
+
+    def __init__(self, origin: Origin, session: str, out: Out) -> None:
+        super().__init__(origin, session, out)
         self._messages: list[dict[str, Any]] = []
         self._summaries: list[dict[str, Any]] = []
         self._folded = 0
         self._covers = 0  # the last message that a summary covers
         self._absent = 0  # messages that the file of an import lacked
 
-    def system(self, step: SaidStep) -> Iterator[bytes]:
+    def system(self, step: SaidStep) -> None:
         """Take a system message."""
         if step.message.text.strip():
             self._messages.append({"role": "system", "content": step.message.text})
-        yield from ()
 
     def pieces(self, step: SaidStep) -> tuple[list[Block], str | list[Block]]:
         """Return results and all other blocks together: GenCode has them in one message."""
@@ -46,16 +47,15 @@ class GenCodeWriter(BlockWriter):
         blocks = (self._block(block, step) for block in (*results, *rest))
         return [], [block for block in blocks if block is not None]
 
-    def user(self, piece: ExportPiece) -> Iterator[bytes]:
+    def user(self, piece: ExportPiece) -> None:
         """Take a message."""
         self.count += 1
         role = "assistant" if piece.step.message.role == "assistant" else "user"
         self._messages.append({"role": role, "content": piece.content})
-        yield from ()
 
     reply = user
 
-    def fold(self, step: FoldStep) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> None:
         """Take the boundary of a view, or one of GenCode's own whose messages the file lacks."""
         absent = step.origin.get("messages_absent")
         self._absent += absent if isinstance(absent, int) else 0
@@ -72,9 +72,8 @@ class GenCodeWriter(BlockWriter):
         self._folded = covered if self.origin.view else self._absent
         content = f"[Earlier conversation - {self._folded} messages summarized]\n\n{text}"
         self._messages.append({"role": "system", "content": content})
-        yield from ()
 
-    def end(self) -> Iterator[bytes]:
+    def end(self) -> None:
         """Yield the document."""
         full = self.count + self._folded
         metadata = {
@@ -88,11 +87,7 @@ class GenCodeWriter(BlockWriter):
             "fullMessageCount": full,
         }
         session = {"metadata": metadata, "messages": self._messages, "summaries": self._summaries}
-        yield pretty({**session, "fullMessageCount": full}) + b"\n"
-
-    def resume(self) -> tuple[str, str]:
-        """Return where GenCode keeps its sessions, and how to resume the newest."""
-        return f"~/.gen/sessions/{self.session}.json", "gencode, then /resume"
+        self.out(pretty({**session, "fullMessageCount": full}) + b"\n")
 
     def _block(self, block: Block, step: SaidStep) -> Block | None:
         """Convert one of Anthropic's blocks to GenCode's, with the mark of a blanked result."""

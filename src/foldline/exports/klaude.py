@@ -7,14 +7,14 @@ index in the history and by its line, both from 0.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.codec import encode_utf8, pretty
 from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.exports.base import FoldStep, Origin, SaidStep, is_readable, iso, line
+from foldline.exports.base import FoldStep, Origin, Out, SaidStep, is_readable, iso
 from foldline.exports.pieces import Block, ExportPiece, PieceWriter, counts_of, has_text
 from foldline.transcripts.klaude import STOPS, USAGE
 
@@ -24,21 +24,24 @@ _STOPS = {ours: theirs for theirs, ours in STOPS.items()}
 class KlaudeWriter(PieceWriter):
     """Write a history that klaude-code loads."""
 
-    def __init__(self, origin: Origin, session: str) -> None:
-        super().__init__(origin, session)
+    kept_at: ClassVar[str] = "~/.klaude/projects/{dashed}/sessions/{session}/events.jsonl"
+    resumed_by: ClassVar[str] = "klaude --resume-by-id {session}"
+
+    def __init__(self, origin: Origin, session: str, out: Out) -> None:
+        super().__init__(origin, session, out)
         self._items = 0
 
-    def system(self, step: SaidStep) -> Iterator[bytes]:
+    def system(self, step: SaidStep) -> None:
         """Yield a system message."""
         if step.message.text.strip():
             parts = [{"type": "text", "text": step.message.text}]
-            yield self._item("SystemMessage", self.clock.at(step.at), role="user", parts=parts)
+            self._item("SystemMessage", self.clock.at(step.at), role="user", parts=parts)
 
-    def result(self, piece: ExportPiece) -> Iterator[bytes]:
+    def result(self, piece: ExportPiece) -> None:
         """Yield a result."""
         result: ToolResult = piece.content
         media = [part for part in result.content if not isinstance(part, Text)]
-        yield self._item(
+        self._item(
             "ToolResultMessage",
             piece.at,
             role="tool",
@@ -49,22 +52,22 @@ class KlaudeWriter(PieceWriter):
             parts=[block for part in media for block in self.blocks(part)],
         )
 
-    def reply(self, piece: ExportPiece) -> Iterator[bytes]:
+    def reply(self, piece: ExportPiece) -> None:
         """Yield a reply."""
         message = piece.step.message
         usage = counts_of(self.usage(piece.step), USAGE, inclusive=True)
         counted = {**usage, "reasoning_tokens": 0, "model_name": self.model(message, "unknown")}
         stop = _STOPS[message.stop or ("tools" if message.calls else "end")]
         fields = {"role": "assistant", "usage": counted, "stop_reason": stop}
-        yield self._item("AssistantMessage", piece.at, parts=piece.content, **fields)
+        self._item("AssistantMessage", piece.at, parts=piece.content, **fields)
 
-    def user(self, piece: ExportPiece) -> Iterator[bytes]:
+    def user(self, piece: ExportPiece) -> None:
         """Yield a message of the user, or of a program in the user's name."""
         injected = piece.step.message.injected
         kind, role = ("DeveloperMessage", "developer") if injected else ("UserMessage", "user")
-        yield self._item(kind, piece.at, role=role, parts=piece.content)
+        self._item(kind, piece.at, role=role, parts=piece.content)
 
-    def fold(self, step: FoldStep) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> None:
         """Yield a compaction; if it kept nothing, its first kept item is the next one."""
         place = self.place(step.first_kept)
         first = self._items + 1 if place is None else int(place)
@@ -73,7 +76,7 @@ class KlaudeWriter(PieceWriter):
             "read_files": [fact.path for fact in ledger.files if fact.status == "read"],
             "modified_files": [fact.path for fact in ledger.files if fact.status in ("created", "modified")],
         }
-        yield self._item(
+        self._item(
             "CompactionEntry",
             self.boundary_time(step),
             summary=step.words,
@@ -97,18 +100,12 @@ class KlaudeWriter(PieceWriter):
         fields = {key: value for key, value in meta.items() if value is not None}
         return {"/meta.json": pretty(fields) + b"\n"}
 
-    def resume(self) -> tuple[str, str]:
-        """Return where klaude-code keeps a project's sessions, and its command."""
-        project = self.origin.cwd.strip("/").replace("/", "-")
-        place = f"~/.klaude/projects/{project}/sessions/{self.session}/events.jsonl"
-        return place, f"klaude --resume-by-id {self.session}"
-
-    def _item(self, kind: str, at: float, **data: Any) -> bytes:
+    def _item(self, kind: str, at: float, **data: Any) -> None:
         if kind != "CompactionEntry":
             self.wrote(str(self._items))
             self.count += 1
         self._items += 1
-        return line({"type": kind, "data": {**data, "created_at": iso(at)}})
+        self.line({"type": kind, "data": {**data, "created_at": iso(at)}})
 
     def blocks(self, part: Part) -> Iterator[Block]:
         """Convert a part to klaude-code's parts; a thought and its signature are two."""

@@ -6,7 +6,6 @@ result. In its list the system prompt contains the system messages, and a note a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import msgspec
@@ -18,7 +17,7 @@ from foldline.core.log.messages import Message, Text, ToolResult
 from foldline.dialects import UI_MESSAGE, get
 from foldline.dialects.ui_message.tools import is_tool, sdk4_call, with_result
 from foldline.dialects.values import Losses, Rendered
-from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, line
+from foldline.exports.base import ExportWriter, FoldStep, Origin, Out, SaidStep
 
 _REASONING = {"reasoning_content", "reasoning", "reasoning_details"}  # not in OpenAI's own API
 _OPEN = ("input-available", "approval-requested", "input-streaming", "call")
@@ -34,29 +33,27 @@ class ListWriter(ExportWriter):
 
     own_boundaries: ClassVar[bool] = False
 
-    def __init__(self, origin: Origin, session: str, dialect: str) -> None:
-        super().__init__(origin, session)
+    def __init__(self, origin: Origin, session: str, out: Out, *, dialect: str) -> None:
+        super().__init__(origin, session, out)
         self.dialect = dialect
         self._items: list[tuple[Message, tuple[Edit, ...]]] = (
             [(origin.system, ())] if origin.system is not None else []
         )
         self._pairing = Pairing()
 
-    def say(self, step: SaidStep) -> Iterator[bytes]:
+    def say(self, step: SaidStep) -> None:
         """Take a message; a note answers the calls that it leaves open, as in a view."""
         self._answer(self._pairing.say(len(self._items), step.message))
         self._items.append((step.message, step.edits))
-        yield from ()
 
-    def fold(self, step: FoldStep) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> None:
         """Take a checkpoint: a message in a view, left out of a history."""
         if self.origin.view:
             self._items.append((step.message, ()))
         else:
             self.losses.add("boundaries left out (a list has no form for them)")
-        yield from ()
 
-    def end(self) -> Iterator[bytes]:
+    def end(self) -> None:
         """Yield the system prompt, then every message."""
         batch = self._pairing.current
         self._answer(tuple(batch.open) if batch is not None else ())
@@ -68,8 +65,9 @@ class ListWriter(ExportWriter):
         if reasoned := sum(1 for message in rendered.messages if _REASONING & message.keys()):
             self.losses.add("replies with reasoning in separate fields, which LangChain drops", reasoned)
         if rendered.system:
-            yield line({"system": rendered.system})
-        yield from map(line, rendered.messages)
+            self.line({"system": rendered.system})
+        for message in rendered.messages:
+            self.line(message)
 
     def _answer(self, calls: tuple[str, ...]) -> None:
         """Answer calls by a note, since APIs refuse a call without a result (UI messages: `_for_ai_sdk`)."""

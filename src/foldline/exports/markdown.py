@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from foldline.core.log.codec import pretty
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
@@ -21,7 +20,7 @@ class MarkdownWriter(ExportWriter):
 
     _names: dict[str, str]
 
-    def begin(self) -> Iterator[bytes]:
+    def begin(self) -> None:
         """Yield the title and the session's metadata."""
         self._names = {}
         origin = self.origin
@@ -29,9 +28,9 @@ class MarkdownWriter(ExportWriter):
         facts.append(f"{_day(origin.started)} to {_day(origin.ended)}, UTC")
         if origin.view:
             facts.append("folded: what the model is sent")
-        yield _text(f"# {_title(origin.title or origin.session)}\n\n{' · '.join(facts)}\n")
+        self._write(f"# {_title(origin.title or origin.session)}\n\n{' · '.join(facts)}\n")
 
-    def say(self, step: SaidStep) -> Iterator[bytes]:
+    def say(self, step: SaidStep) -> None:
         """Yield a message under a heading; results follow under the reply that called for them."""
         kept = with_edits(step.message, step.edits)
         if kept is None or not kept.parts:
@@ -39,15 +38,18 @@ class MarkdownWriter(ExportWriter):
             return
         self.count += 1
         if any(not isinstance(part, ToolResult) for part in kept.parts):
-            yield _text(f"\n## {self._heading(step, kept)}\n")
+            self._write(f"\n## {self._heading(step, kept)}\n")
         for part in kept.parts:
-            yield _text(f"\n{self._part(part)}\n")
+            self._write(f"\n{self._part(part)}\n")
 
-    def fold(self, step: FoldStep) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> None:
         """Yield a boundary: the summary between two rules."""
         before = f", {step.tokens_before:,} tokens before" if step.tokens_before else ""
         when = f" · {_day(step.at)}" if step.at is not None else ""
-        yield _text(f"\n---\n\n## Compacted{before}{when}\n\n{_fenced(step.words, 'markdown')}\n\n---\n")
+        self._write(f"\n---\n\n## Compacted{before}{when}\n\n{_fenced(step.words, 'markdown')}\n\n---\n")
+
+    def _write(self, text: str) -> None:
+        self.out(text.encode("utf-8", "replace"))
 
     def _heading(self, step: SaidStep, message: Message) -> str:
         name = _ROLES.get(message.role, "Tool")
@@ -131,7 +133,3 @@ def _label(text: str) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _text(text: str) -> bytes:
-    return text.encode("utf-8", "replace")

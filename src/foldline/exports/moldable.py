@@ -5,15 +5,14 @@ Sources: Moldable's published conversation type, and the state that its compacti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from foldline.core.log.codec import pretty
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message
 from foldline.dialects import UI_MESSAGE, get
 from foldline.dialects.payload import fields_of
-from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso
+from foldline.exports.base import ExportWriter, FoldStep, Origin, Out, SaidStep, iso
 from foldline.transcripts.lines import count_or_none, moment, text_or
 from foldline.transcripts.moldable import RANGE, wrap_summary
 
@@ -25,29 +24,30 @@ class MoldableWriter(ExportWriter):
     sent after the summary.
     """
 
-    def __init__(self, origin: Origin, session: str) -> None:
-        super().__init__(origin, session)
+    kept_at: ClassVar[str] = "~/.moldable/workspaces/WORKSPACE/conversations/{session}.json"
+    resumed_by: ClassVar[str] = "open it in Moldable's list of conversations"
+
+    def __init__(self, origin: Origin, session: str, out: Out) -> None:
+        super().__init__(origin, session, out)
         self._items: list[tuple[Message, tuple[Edit, ...]]] = []
         self._starts: dict[str, int] = {}  # entry -> number of items before it
         self._folds: list[tuple[FoldStep, int]] = []  # with the number of items before each
 
-    def say(self, step: SaidStep) -> Iterator[bytes]:
+    def say(self, step: SaidStep) -> None:
         """Take a message; the first system prompt is left to the agent."""
         if step.message.role in ("system", "developer") and not self._items:
             self.losses.add("system prompt left out (the agent adds its own)")
         else:
             self._starts[step.key] = len(self._items)
             self._items.append((step.message, step.edits))
-        yield from ()
 
-    def fold(self, step: FoldStep) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> None:
         """Take a boundary."""
         if self._folds:
             self.losses.add("older boundaries left out (Moldable keeps the newest)")
         self._folds.append((step, len(self._items)))
-        yield from ()
 
-    def end(self) -> Iterator[bytes]:
+    def end(self) -> None:
         """Yield the conversation."""
         rendered = get(UI_MESSAGE).render(self._items)
         self.count = len(rendered.messages)
@@ -64,12 +64,7 @@ class MoldableWriter(ExportWriter):
             "messages": rendered.messages,
             "compaction": self._state(step, before) if step is not None else None,
         }
-        yield pretty(conversation) + b"\n"
-
-    def resume(self) -> tuple[str, str]:
-        """Return the path in a workspace, and how to open it in Moldable."""
-        place = f"~/.moldable/workspaces/WORKSPACE/conversations/{self.session}.json"
-        return place, "open it in Moldable's list of conversations"
+        self.out(pretty(conversation) + b"\n")
 
     def _state(self, step: FoldStep, before: int) -> dict[str, Any]:
         """Return the state of a boundary that follows `before` items."""

@@ -5,7 +5,6 @@ Sources: recorded exports of version 1.4.3, and OpenCode's source for ids, which
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from foldline.core.cut.notes import LATE
@@ -16,7 +15,7 @@ from foldline.dialects.dialect import lost_fields
 from foldline.dialects.media import placeholder
 from foldline.dialects.payload import fields_of, items_of, parse
 from foldline.dialects.values import OPENAI_CHAT
-from foldline.exports.base import FoldStep, Origin, SaidStep, is_readable, provider_of
+from foldline.exports.base import FoldStep, Origin, Out, SaidStep, is_readable, provider_of
 from foldline.exports.pieces import NOT_AN_OBJECT, Block, ExportPiece, PieceWriter
 
 VERSION = "1.4.3"  # of OpenCode, which writes this format
@@ -30,8 +29,8 @@ _BITS = (1 << 48) - 1
 class OpenCodeWriter(PieceWriter):
     """Write one document, message by message; a reply is held until its results are in."""
 
-    def __init__(self, origin: Origin, session: str) -> None:
-        super().__init__(origin, session)
+    def __init__(self, origin: Origin, session: str, out: Out) -> None:
+        super().__init__(origin, session, out)
         self._last_id = 0
         self._now = 0.0
         self._id = self._new_id("ses", origin.started, session)
@@ -40,7 +39,7 @@ class OpenCodeWriter(PieceWriter):
         self._prompt: str | None = None  # id of the newest user message
         self._first = True
 
-    def begin(self) -> Iterator[bytes]:
+    def begin(self) -> None:
         """Yield the session."""
         origin = self.origin
         info = {
@@ -52,45 +51,45 @@ class OpenCodeWriter(PieceWriter):
             "version": VERSION,
             "time": {"created": _ms(origin.started), "updated": _ms(origin.ended)},
         }
-        yield b'{"info":' + encode_utf8(info) + b',\n"messages":['
+        self.out(b'{"info":' + encode_utf8(info) + b',\n"messages":[')
 
-    def end(self) -> Iterator[bytes]:
+    def end(self) -> None:
         """Yield the reply held back and close the document."""
-        yield from self._end_reply()
-        yield b"\n]}\n"
+        self._end_reply()
+        self.out(b"\n]}\n")
 
     def resume(self) -> tuple[str, str]:
         """Return the file name, and OpenCode's commands."""
         name = f"{self._id}.json"
         return name, f"opencode import {name} && opencode --session {self._id}"
 
-    def fold(self, step: FoldStep) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> None:
         """Yield a compaction: the message that requests it, and the summary as reply."""
-        yield from self._end_reply()
+        self._end_reply()
         at = self._rising(self.boundary_time(step))
         request = self._user_info(step.key, at)
         tail = self.place(step.first_kept)
         kept = {} if tail is None else {"tail_start_id": tail}
         part = {"type": "compaction", "auto": step.automatic, **kept}
-        yield self._message(request, [self._part(request, part, at)])
+        self._message(request, [self._part(request, part, at)])
         info = self._reply_info(f"{step.key}:summary", at, self.origin.model or "unknown", None)
         info |= {"mode": "compaction", "agent": "compaction", "summary": True, "finish": "stop"}
         info["time"]["completed"] = _ms(at)
-        yield self._message(info, [self._part(info, {"type": "text", "text": step.words}, at)])
+        self._message(info, [self._part(info, {"type": "text", "text": step.words}, at)])
 
     # ---- the user's side
 
-    def user(self, piece: ExportPiece) -> Iterator[bytes]:
+    def user(self, piece: ExportPiece) -> None:
         """Yield a message of the user, or of a program in the user's name."""
         step = piece.step
-        yield from self._user(step.key, piece.content, piece.at, synthetic=step.message.injected)
+        self._user(step.key, piece.content, piece.at, synthetic=step.message.injected)
 
-    def note(self, key: str, text: str, at: float) -> Iterator[bytes]:
+    def note(self, key: str, text: str, at: float) -> None:
         """Yield a note of a program."""
-        yield from self._user(key, [Text(text)], at, synthetic=True)
+        self._user(key, [Text(text)], at, synthetic=True)
 
-    def _user(self, key: str, content: list[Part], at: float, *, synthetic: bool) -> Iterator[bytes]:
-        yield from self._end_reply()
+    def _user(self, key: str, content: list[Part], at: float, *, synthetic: bool) -> None:
+        self._end_reply()
         at = self._rising(at)
         info = self._user_info(key, at)
         parts = [
@@ -104,7 +103,7 @@ class OpenCodeWriter(PieceWriter):
         if synthetic and any(part["type"] == "file" for part in parts):
             self.losses.add("media of programs count as the user's")
         self._wrote(info)
-        yield self._message(info, parts)
+        self._message(info, parts)
 
     def _user_info(self, key: str, at: float) -> Block:
         self._prompt = self._new_id("msg", at, key)
@@ -141,9 +140,9 @@ class OpenCodeWriter(PieceWriter):
             lost_fields(native, self.losses)
         return self.parts(step)
 
-    def reply(self, piece: ExportPiece) -> Iterator[bytes]:
+    def reply(self, piece: ExportPiece) -> None:
         """Begin a reply, which is written when its results are in."""
-        yield from self._end_reply()
+        self._end_reply()
         step, at = piece.step, self._rising(piece.at)
         message = step.message
         model = self.model(message, "unknown")
@@ -213,14 +212,14 @@ class OpenCodeWriter(PieceWriter):
         self.lose(part)
         return None
 
-    def result(self, piece: ExportPiece) -> Iterator[bytes]:
+    def result(self, piece: ExportPiece) -> None:
         """Put a result into its call; a late one is quoted in a note."""
         result, at = piece.content, piece.at
         block = self._calls.pop(result.call_id, None)
         if block is None:
             self.losses.add("late results became notes")
             text = f"{LATE.format(result.call_id)}\n{result.text}"
-            yield from self.note(piece.step.key, text, at)
+            self.note(piece.step.key, text, at)
             return
         self.wrote(str(block["messageID"]))
         state: Block = {"input": block["state"]["input"], "time": {"start": _ms(at), "end": _ms(at)}}
@@ -241,10 +240,10 @@ class OpenCodeWriter(PieceWriter):
         ids = {"id": self._new_id("prt", self.origin.started, f"{block['id']}:shown"), "sessionID": self._id}
         return {**ids, "messageID": block["messageID"], **file}
 
-    def _end_reply(self) -> Iterator[bytes]:
+    def _end_reply(self) -> None:
         reply, self._reply, self._calls = self._reply, None, {}
         if reply is not None:
-            yield self._message(*reply)
+            self._message(*reply)
 
     # ---- pieces
 
@@ -252,9 +251,9 @@ class OpenCodeWriter(PieceWriter):
         self.wrote(str(info["id"]))
         self.count += 1
 
-    def _message(self, info: Block, parts: list[Block]) -> bytes:
+    def _message(self, info: Block, parts: list[Block]) -> None:
         comma, self._first = b"\n" if self._first else b",\n", False
-        return comma + encode_utf8({"info": info, "parts": parts})
+        self.out(comma + encode_utf8({"info": info, "parts": parts}))
 
     def _part(self, info: Block, block: Block, at: float) -> Block:
         """Add a part's ids to `block` in place, so that a result can be put into its call later."""

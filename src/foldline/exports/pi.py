@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from foldline.core.log.log import digest
 from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.media import IMAGE_TYPES, placeholder
-from foldline.exports.base import FoldStep, Origin, is_readable, iso, line, provider_of, quoted
+from foldline.exports.base import FoldStep, Origin, Out, is_readable, iso, provider_of
 from foldline.exports.pieces import Block, ExportPiece, PieceWriter, counts_of, has_text
 from foldline.transcripts.payloads import is_injected
 from foldline.transcripts.pi import STOPS, USAGE
@@ -28,67 +28,62 @@ class PiWriter(PieceWriter):
 
     notes: ClassVar[str] = "custom messages"
     empty_replies: ClassVar[bool] = True
+    kept_at: ClassVar[str] = "~/.pi/agent/sessions/--{dashed}--/{time}_{session}.jsonl"
+    resumed_by: ClassVar[str] = "pi --session {place}"
 
-    def __init__(self, origin: Origin, session: str) -> None:
-        super().__init__(origin, session)
+    def __init__(self, origin: Origin, session: str, out: Out) -> None:
+        super().__init__(origin, session, out)
         self._parent: str | None = None
         self._model = ""
         self._waiting: tuple[FoldStep, float] | None = (
             None  # a boundary whose first kept message is the next one
         )
 
-    def begin(self) -> Iterator[bytes]:
+    def begin(self) -> None:
         """Yield the header, the title and the model."""
-        yield self._header(version=VERSION)
+        self._header(version=VERSION)
         if self.origin.title:
             key = digest(f"{self.session}:title".encode())
-            yield self._entry("session_info", key, self.origin.started, name=self.origin.title)
+            self._entry("session_info", key, self.origin.started, name=self.origin.title)
 
-    def _header(self, **fields: Any) -> bytes:
+    def _header(self, **fields: Any) -> None:
         session = {"id": self.session, "timestamp": iso(self.origin.started), "cwd": self.origin.cwd}
-        return line({"type": "session", **fields, **session})
+        self.line({"type": "session", **fields, **session})
 
-    def end(self) -> Iterator[bytes]:
+    def end(self) -> None:
         """Yield a boundary that still waits, and the session's model if no reply names one."""
-        yield from self._end_fold(None)
+        self._end_fold(None)
         if not self._model and self.origin.model is not None:
             provider, _ = provider_of(self.origin.model, None)
             key = digest(f"{self.session}:model".encode())
             at = self.clock.at(None)
-            yield self._entry("model_change", key, at, provider=provider, modelId=self.origin.model)
+            self._entry("model_change", key, at, provider=provider, modelId=self.origin.model)
 
-    def resume(self) -> tuple[str, str]:
-        """Return where pi keeps a folder's sessions, and its command."""
-        project = self.origin.cwd.lstrip("/\\").replace("/", "-").replace("\\", "-").replace(":", "-")
-        stamp = iso(self.origin.started).replace(":", "-").replace(".", "-")
-        place = f"~/.pi/agent/sessions/--{project}--/{stamp}_{self.session}.jsonl"
-        return place, f"pi --session {quoted(place)}"
-
-    def fold(self, step: FoldStep) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> None:
         """Yield a boundary; if it kept nothing, wait for the next message and name that."""
-        yield from self._end_fold(None)
+        self._end_fold(None)
         first = self.place(step.first_kept)
         at = self.boundary_time(step)
         if first is not None:
-            yield self._compaction(step, at, first)
+            self._compaction(step, at, first)
         else:
             self._waiting = step, at
 
-    def _end_fold(self, first: str | None) -> Iterator[bytes]:
+    def _end_fold(self, first: str | None) -> None:
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             step, at = waiting
-            yield self._compaction(step, at, first or step.key)
+            self._compaction(step, at, first or step.key)
 
-    def _compaction(self, step: FoldStep, at: float, first: str) -> bytes:
+    def _compaction(self, step: FoldStep, at: float, first: str) -> None:
         fields = {"summary": step.words, "firstKeptEntryId": first, "tokensBefore": step.tokens_before}
-        return self._entry("compaction", step.key, at, **fields)
+        self._entry("compaction", step.key, at, **fields)
 
-    def note(self, key: str, text: str, at: float) -> Iterator[bytes]:
+    def note(self, key: str, text: str, at: float) -> None:
         """Yield a message that a program wrote in the user's name."""
-        yield from self._custom(key, text, at)
+        self._custom(key, text, at)
 
-    def result(self, piece: ExportPiece) -> Iterator[bytes]:
+    def result(self, piece: ExportPiece) -> None:
         """Yield a result."""
         result: ToolResult = piece.content
         body = {
@@ -98,25 +93,25 @@ class PiWriter(PieceWriter):
             "content": [block for part in result.content for block in self.blocks(part)],
             "isError": result.is_error,
         }
-        yield from self._message(piece.key, piece.at, body)
+        self._message(piece.key, piece.at, body)
 
-    def user(self, piece: ExportPiece) -> Iterator[bytes]:
+    def user(self, piece: ExportPiece) -> None:
         """Yield a message of the user, or of a program in the user's name."""
         step, key, rest, at = piece
         is_one_text = len(rest) == 1 and rest[0]["type"] == "text"
         content = str(rest[0]["text"]) if is_one_text else rest
         if step.message.injected and not (isinstance(content, str) and is_injected(content)):
-            yield from self._custom(key, content, at)
+            self._custom(key, content, at)
         else:
-            yield from self._message(key, at, {"role": "user", "content": content})
+            self._message(key, at, {"role": "user", "content": content})
 
-    def _custom(self, key: str, content: str | list[Block], at: float) -> Iterator[bytes]:
-        yield from self._end_fold(key)
+    def _custom(self, key: str, content: str | list[Block], at: float) -> None:
+        self._end_fold(key)
         self.wrote(key)
         self.count += 1
-        yield self._entry("custom_message", key, at, customType="foldline", content=content, display=True)
+        self._entry("custom_message", key, at, customType="foldline", content=content, display=True)
 
-    def reply(self, piece: ExportPiece) -> Iterator[bytes]:
+    def reply(self, piece: ExportPiece) -> None:
         """Yield a reply, after a model change if its model is new."""
         step, key, rest, at = piece
         message = step.message
@@ -126,8 +121,8 @@ class PiWriter(PieceWriter):
         if model != self._model:
             self._model = model
             change_key = digest(f"{key}:model".encode())
-            yield from self._end_fold(change_key)
-            yield self._entry("model_change", change_key, at, provider=provider, modelId=model)
+            self._end_fold(change_key)
+            self._entry("model_change", change_key, at, provider=provider, modelId=model)
         if message.stop in ("aborted", "error") and message.parts:
             self.losses.add("aborted or failed replies, which pi keeps but does not send")
         if any(block["type"] == "thinking" for block in rest):
@@ -149,17 +144,17 @@ class PiWriter(PieceWriter):
             },
             "stopReason": _STOPS[message.stop or ("tools" if message.calls else "end")],
         }
-        yield from self._message(key, at, body)
+        self._message(key, at, body)
 
-    def _message(self, key: str, at: float, message: dict[str, Any]) -> Iterator[bytes]:
-        yield from self._end_fold(key)
+    def _message(self, key: str, at: float, message: dict[str, Any]) -> None:
+        self._end_fold(key)
         self.wrote(key)
         self.count += 1
-        yield self._entry("message", key, at, message={**message, "timestamp": round(at * 1000)})
+        self._entry("message", key, at, message={**message, "timestamp": round(at * 1000)})
 
-    def _entry(self, kind: str, key: str, at: float, **fields: Any) -> bytes:
+    def _entry(self, kind: str, key: str, at: float, **fields: Any) -> None:
         before, self._parent = self._parent, key
-        return line({"type": kind, "id": key, "parentId": before, "timestamp": iso(at), **fields})
+        self.line({"type": kind, "id": key, "parentId": before, "timestamp": iso(at), **fields})
 
     def blocks(self, part: Part) -> Iterator[Block]:
         """Convert a part to pi's; blank texts are left out."""
@@ -186,27 +181,26 @@ class PiWriter(PieceWriter):
 class PiPlanWriter(PiWriter):
     """Write a header, messages and compactions, without ids: each line follows the previous one."""
 
-    def __init__(self, origin: Origin, session: str) -> None:
-        super().__init__(origin, session)
+    def __init__(self, origin: Origin, session: str, out: Out) -> None:
+        super().__init__(origin, session, out)
         self._since = 0  # messages since the newest compaction
 
-    def begin(self) -> Iterator[bytes]:
+    def begin(self) -> None:
         """Yield the header."""
-        yield self._header()
+        self._header()
         if self.origin.title:
             self.losses.add("title left out")
 
-    def end(self) -> Iterator[bytes]:
+    def end(self) -> None:
         """Yield nothing more."""
-        yield from ()
 
-    def fold(self, step: FoldStep) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> None:
         """Yield a compaction; messages before an earlier compaction count as folded there."""
         place = self.place(step.first_kept)
         from_start = step.first_kept is not None and place is None
         kept = self._since if from_start else self._since - int(place) if place is not None else 0
         fields = {"summary": step.words, "keepLastMessages": kept, "tokensBefore": step.tokens_before}
-        yield self._entry("compaction", step.key, self.boundary_time(step), **fields)
+        self._entry("compaction", step.key, self.boundary_time(step), **fields)
         self._since = 0
         self.forget_places()
 
@@ -216,11 +210,11 @@ class PiPlanWriter(PiWriter):
         super().wrote(str(self._since))
         self._since += 1
 
-    def _entry(self, kind: str, key: str, at: float, **fields: Any) -> bytes:
+    def _entry(self, kind: str, key: str, at: float, **fields: Any) -> None:
         del key  # lines have no ids
         if kind == "custom_message":
             message = {"role": "user", "content": fields["content"], "timestamp": round(at * 1000)}
             kind, fields = "message", {"message": message}
         if kind not in ("message", "compaction"):
-            return b""  # replies contain their model
-        return line({"type": kind, "timestamp": iso(at), **fields})
+            return  # replies contain their model
+        self.line({"type": kind, "timestamp": iso(at), **fields})

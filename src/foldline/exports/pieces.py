@@ -26,7 +26,7 @@ from foldline.dialects.ids import Ids
 from foldline.dialects.media import to_anthropic
 from foldline.dialects.payload import parse
 from foldline.dialects.values import ANTHROPIC
-from foldline.exports.base import ExportWriter, Origin, SaidStep, part_key
+from foldline.exports.base import ExportWriter, Origin, Out, SaidStep, part_key
 
 Block = dict[str, Any]
 
@@ -54,17 +54,17 @@ class PieceWriter(ExportWriter):
     notes: ClassVar[str] = "notes"
     empty_replies: ClassVar[bool] = False
 
-    def __init__(self, origin: Origin, session: str) -> None:
-        super().__init__(origin, session)
+    def __init__(self, origin: Origin, session: str, out: Out) -> None:
+        super().__init__(origin, session, out)
         self._names: dict[str, str] = {}  # call id -> tool, for calls without a result yet
 
-    def say(self, step: SaidStep) -> Iterator[bytes]:
+    def say(self, step: SaidStep) -> None:
         """Yield a message."""
         self.expect(step)
         if step.message.role in ("system", "developer"):
             kept = with_edits(step.message, step.edits)
             if kept is not None:
-                yield from self.system(msgspec.structs.replace(step, message=kept, edits=()))
+                self.system(msgspec.structs.replace(step, message=kept, edits=()))
             return
         results, rest = self.pieces(step)
         replies = step.message.role == "assistant"
@@ -74,19 +74,19 @@ class PieceWriter(ExportWriter):
         self.begun = True
         at = self.clock.at(step.at)
         for number, result in enumerate(results):
-            yield from self.result(ExportPiece(step, part_key(step.key, number), result, at))
+            self.result(ExportPiece(step, part_key(step.key, number), result, at))
         if rest or not results:
             write = self.reply if replies else self.user
-            yield from write(ExportPiece(step, part_key(step.key, len(results)), rest, at))
+            write(ExportPiece(step, part_key(step.key, len(results)), rest, at))
 
-    def system(self, step: SaidStep) -> Iterator[bytes]:
+    def system(self, step: SaidStep) -> None:
         """Yield a system message as a note of a program; the first one is left to the agent."""
         text = step.message.text.strip()
         if not self.begun:
             self.losses.add("system prompt left out (the agent adds its own)")
         elif text:
             self.losses.add(f"system messages became {self.notes}")
-            yield from self.note(step.key, text, self.clock.at(step.at))
+            self.note(step.key, text, self.clock.at(step.at))
 
     def pieces(self, step: SaidStep) -> tuple[list[Any], Any]:
         """Return a message's results, and its other content."""
@@ -121,19 +121,19 @@ class PieceWriter(ExportWriter):
         """Yield the pieces of a part that is not a result."""
         yield part
 
-    def note(self, key: str, text: str, at: float) -> Iterator[bytes]:
+    def note(self, key: str, text: str, at: float) -> None:
         """Yield a program's note in the user's name."""
         raise NotImplementedError
 
-    def result(self, piece: ExportPiece) -> Iterator[bytes]:
+    def result(self, piece: ExportPiece) -> None:
         """Yield a result."""
         raise NotImplementedError
 
-    def reply(self, piece: ExportPiece) -> Iterator[bytes]:
+    def reply(self, piece: ExportPiece) -> None:
         """Yield a reply."""
         raise NotImplementedError
 
-    def user(self, piece: ExportPiece) -> Iterator[bytes]:
+    def user(self, piece: ExportPiece) -> None:
         """Yield a message in the user's name."""
         raise NotImplementedError
 
@@ -162,8 +162,8 @@ class BlockWriter(PieceWriter):
     Call ids are valid and unique for Anthropic's API; nothing else is remembered between messages.
     """
 
-    def __init__(self, origin: Origin, session: str) -> None:
-        super().__init__(origin, session)
+    def __init__(self, origin: Origin, session: str, out: Out) -> None:
+        super().__init__(origin, session, out)
         self._ids = Ids(limit=BLOCKS.id_limit, everywhere=True, any_text=False)
         self._renamed = 0
 

@@ -18,7 +18,7 @@ from foldline.dialects.edits import told_in_words
 from foldline.dialects.payload import items_of
 from foldline.dialects.values import Losses
 from foldline.errors import InputError, did_you_mean
-from foldline.exports.base import RESULT_CAP, ExportWriter, FoldStep, Origin, SaidStep, Step
+from foldline.exports.base import RESULT_CAP, ExportWriter, FoldStep, Origin, Out, SaidStep, Step
 from foldline.exports.claude_code import ClaudeCodeWriter
 from foldline.exports.codex import CodexWriter
 from foldline.exports.coop import CoopWriter
@@ -47,8 +47,6 @@ _TOOLS: dict[str, type[ExportWriter]] = {
     "pi-plan": PiPlanWriter,
     "markdown": MarkdownWriter,
 }
-
-Out = Callable[[bytes], object]
 
 
 class ExportRequest(msgspec.Struct, frozen=True):
@@ -154,15 +152,14 @@ class _Export:
             system=request.system or survey.system,
         )
         self._survey = survey
-        self._out = out
-        self.writer: ExportWriter = make_writer(origin, origin.uuid(request.form, survey.leaf))
+        self.writer: ExportWriter = make_writer(origin, origin.uuid(request.form, survey.leaf), out)
         self.losses: Losses = self.writer.losses
         if (tools := request.tools or survey.tools) and request.form in dialects.names():
             self.losses.add("tool definitions left out", len(items_of(tools)) or 1)
         self._held: SaidStep | None = None
         self._called: set[str] = set()  # the ids of calls so far
         self._refers = False  # a message referred to a call that its provider stored
-        self._put(self.writer.begin())
+        self.writer.begin()
 
     def history(self, entries: Iterable[Entry]) -> Iterator[Step]:
         """Yield the steps of the history."""
@@ -177,7 +174,7 @@ class _Export:
             if isinstance(step, FoldStep):
                 self._release()
                 self.writer.begun = True
-                self._put(self.writer.fold(step))
+                self.writer.fold(step)
                 continue
             plain_step = self._without_references(step)
             for piece in split_turn(plain_step) if self.writer.stepwise else [plain_step]:
@@ -204,17 +201,13 @@ class _Export:
     def _release(self) -> None:
         step, self._held = self._held, None
         if step is not None:
-            self._put(self.writer.say(step))
-
-    def _put(self, pieces: Iterable[bytes]) -> None:
-        for piece in pieces:
-            self._out(piece)
+            self.writer.say(step)
 
     def finish(self) -> ExportResult:
         """Write the end and return the result."""
         self._release()
         writer = self.writer
-        self._put(writer.end())
+        writer.end()
         place, command = writer.resume() or (None, None)
         lost = self.losses.lines()
         return ExportResult(writer.session, writer.count, lost, place, command, writer.beside())
@@ -244,7 +237,7 @@ def agents() -> tuple[str, ...]:
     return tuple(name for name in _TOOLS if name != "markdown")
 
 
-def writer_of(name: str) -> Callable[[Origin, str], ExportWriter]:
+def writer_of(name: str) -> Callable[[Origin, str, Out], ExportWriter]:
     """Return the writer of a format; raises InputError for an unknown one."""
     if name in _TOOLS:
         return _TOOLS[name]

@@ -57,13 +57,12 @@ class _Place(NamedTuple):
     must_say: bool = False
 
 
-def _project_names(folder: Path) -> dict[str, str]:
-    """Return the names that agents derive from a project's folder, for a pattern."""
-    text = str(folder)
+def project_names(folder: str) -> dict[str, str]:
+    """Return the names that agents derive from the path of a project's folder."""
     return {
-        "letters": re.sub("[^a-zA-Z0-9]", "-", text),
-        "dashed": escape(re.sub(r"[/\\:]", "-", text.lstrip("/\\"))),
-        "hashed": sha256(text.encode()).hexdigest(),
+        "letters": re.sub("[^a-zA-Z0-9]", "-", folder),
+        "dashed": re.sub(r"[/\\:]", "-", folder.strip("/\\")),
+        "hashed": sha256(folder.encode("utf-8", "replace")).hexdigest(),
     }
 
 
@@ -146,7 +145,8 @@ def _paths(agent: str, folder: Path) -> Iterator[Path]:
 
     Gemini CLI used to name a project by its hash; newer versions copy that folder and leave the old one.
     """
-    home, names = home_of(agent), _project_names(folder)
+    home = home_of(agent)
+    names = {name: escape(text) for name, text in project_names(str(folder)).items()}
     projects = [names["hashed"]]
     if agent == "gemini-cli":
         projects = [
