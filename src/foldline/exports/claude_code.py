@@ -114,20 +114,16 @@ class ClaudeCodeWriter(BlockWriter):
             key = digest(f"{self._caller}:{call}".encode())
             self._user(key, [block], at, **self._caller_fields())
 
-    def _opening(self, at: float) -> None:
-        """Write the opening user line that the API requires before a leading reply."""
-        self.losses.add("a first user message added")
-        uuid = uuid_of(digest(f"{self.session}:opening".encode()))
-        self._line("user", uuid, at, message={"role": "user", "content": OPENING}, isMeta=True)
-
     def reply(self, piece: ExportPiece) -> None:
         """Yield the line of a reply."""
         step, key, rest, at = piece
         message = step.message
         self._close(at)
         content: list[Block] = [{"type": "text", "text": rest}] if isinstance(rest, str) else rest
-        if self._last is None:
-            self._opening(at)
+        if self._last is None:  # the API requires a user message before a leading reply
+            self.losses.add("a first user message added")
+            opening = uuid_of(digest(f"{self.session}:opening".encode()))
+            self._line("user", opening, at, message={"role": "user", "content": OPENING}, isMeta=True)
         failed = message.stop == "error" and not message.calls
         if message.stop in ("aborted", "error") and not failed:
             self.losses.add("marks of aborted or failed replies left out")

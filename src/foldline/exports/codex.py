@@ -104,7 +104,8 @@ class CodexWriter(ExportWriter):
             kept = self._held.get(step.first_kept or "", [])
             if kept:
                 self.losses.add("items kept by a boundary are written twice, also in its history", len(kept))
-            history = [*self._leading, *quoted, _user(message), *kept]
+            text = {"type": "input_text", "text": message}
+            history = [*self._leading, *quoted, {"type": "message", "role": "user", "content": [text]}, *kept]
         self._held.clear()
         self._line("compacted", at, {"message": message, "replacement_history": history})
         self._event(at, "context_compacted")
@@ -118,25 +119,22 @@ class CodexWriter(ExportWriter):
         if message.role in ("system", "developer") and not is_native and not self.begun:
             self.losses.add("system prompt left out (the agent adds its own)")
             return []
-        rendered = get(OPENAI_RESPONSES).render([(message, step.edits)])
+        responses, pair = get(OPENAI_RESPONSES), (message, step.edits)
+        rendered = responses.render([pair])
         self.lost(rendered.warnings)
         if message.role == "assistant":
             unanswered = self._replies if message.calls and not self._answered else []
-            self._replies = [*unanswered, (message, step.edits)]
+            self._replies = [*unanswered, pair]
         self._answered = bool(message.results) or (self._answered and message.role != "assistant")
-        items: list[Item] = [
-            {**item, "type": item.get("type", "message")} for item in self._outputs(step, is_native)
-        ]
+        outputs = rendered.messages
+        if (
+            message.results and not is_native
+        ):  # they get the kinds of their calls, which are in earlier replies
+            before = len(responses.render(self._replies).messages)
+            outputs = responses.render([*self._replies, pair]).messages[before:]
+        items: list[Item] = [{**item, "type": item.get("type", "message")} for item in outputs]
         unmarked_program = message.injected and not is_injected(message.text)
         return [self._codex_form(self._paired(item), unmarked_program=unmarked_program) for item in items]
-
-    def _outputs(self, step: SaidStep, is_native: bool) -> list[Any]:
-        """Render a message; results get the kinds of their calls, which are in earlier replies."""
-        pair = (step.message, step.edits)
-        if is_native or not step.message.results:
-            return get(OPENAI_RESPONSES).render([pair]).messages
-        before = len(get(OPENAI_RESPONSES).render(self._replies).messages)
-        return get(OPENAI_RESPONSES).render([*self._replies, pair]).messages[before:]
 
     def _paired(self, item: Item) -> Item:
         """Return an output with the kind of its call, in case an id was used twice."""
@@ -219,10 +217,6 @@ class CodexWriter(ExportWriter):
 def _is_over_limit(item: Item) -> bool:
     output = item.get("output")
     return isinstance(output, str) and len(output.encode("utf-8", "replace")) > RESULT_LIMIT
-
-
-def _user(text: str) -> Item:
-    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
 
 
 def _is_sealed(message: Message) -> bool:

@@ -11,6 +11,7 @@ from foldline.core.log.codec import pretty
 from foldline.exports.base import FoldStep, Origin, Out, SaidStep, iso, uuid_of
 from foldline.exports.pieces import Block, BlockWriter, ExportPiece, counts_of
 from foldline.transcripts.coop import BESIDE, BLOCKS, USAGE
+from foldline.transcripts.payloads import BlockNames
 
 
 class CoopWriter(BlockWriter):
@@ -18,6 +19,7 @@ class CoopWriter(BlockWriter):
 
     kept_at: ClassVar[str] = "SESSION.jsonl in coop's folder of sessions, for session {session}"
     resumed_by: ClassVar[str] = "coop"
+    names: ClassVar[BlockNames] = BLOCKS
 
     def __init__(self, origin: Origin, session: str, out: Out) -> None:
         super().__init__(origin, session, out)
@@ -33,18 +35,8 @@ class CoopWriter(BlockWriter):
         results, rest = super().pieces(step)
         if isinstance(rest, str):
             rest = [{"type": "text", "text": rest}] if rest else []
-        return [self._coop_blocks(results)] if results else [], self._coop_blocks(rest)
-
-    def _coop_blocks(self, blocks: list[Block]) -> list[Block]:
-        converted: list[Block] = []
-        for block in blocks:
-            is_result = block.get("type") == "tool_result"
-            written = BLOCKS.write(block, self.result_text(block) if is_result else "")
-            if written is None:
-                self.losses.add(f"{block.get('type')} left out")
-            else:
-                converted.append({BLOCKS.failed: False, **written} if is_result else written)
-        return converted
+        written = [{BLOCKS.failed: False, **result} for result in self.renamed(results)]
+        return [written] if written else [], self.renamed(rest)
 
     def fold(self, step: FoldStep) -> None:
         """Take a boundary; coop keeps the newest."""

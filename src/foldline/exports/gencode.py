@@ -18,6 +18,7 @@ from foldline.dialects.payload import items_of
 from foldline.exports.base import FoldStep, Origin, Out, SaidStep, iso
 from foldline.exports.pieces import Block, BlockWriter, ExportPiece
 from foldline.transcripts.gencode import BLOCKS
+from foldline.transcripts.payloads import BlockNames
 
 
 class GenCodeWriter(BlockWriter):
@@ -25,6 +26,7 @@ class GenCodeWriter(BlockWriter):
 
     kept_at: ClassVar[str] = "~/.gen/sessions/{session}.json"
     resumed_by: ClassVar[str] = "gencode, then /resume"
+    names: ClassVar[BlockNames] = BLOCKS
 
     def __init__(self, origin: Origin, session: str, out: Out) -> None:
         super().__init__(origin, session, out)
@@ -40,12 +42,20 @@ class GenCodeWriter(BlockWriter):
             self._messages.append({"role": "system", "content": step.message.text})
 
     def pieces(self, step: SaidStep) -> tuple[list[Block], str | list[Block]]:
-        """Return results and all other blocks together: GenCode has them in one message."""
+        """Return results and all other blocks together: GenCode has them in one message.
+
+        The results that a boundary blanked are marked.
+        """
         results, rest = super().pieces(step)
         if isinstance(rest, str):
             return [], rest
-        blocks = (self._block(block, step) for block in (*results, *rest))
-        return [], [block for block in blocks if block is not None]
+        blanked = [edit.replacement for edit in step.edits if edit.kind == "blanked"]
+        texts = [result.text for result in blanked if isinstance(result, ToolResult)]
+        blocks = self.renamed([*results, *rest])
+        for block in blocks:
+            if block["type"] == "tool_result" and block[BLOCKS.output] in texts:
+                block |= {"pruned": True, "prunedAt": iso(self.origin.ended)}
+        return [], blocks
 
     def user(self, piece: ExportPiece) -> None:
         """Take a message."""
@@ -88,24 +98,6 @@ class GenCodeWriter(BlockWriter):
         }
         session = {"metadata": metadata, "messages": self._messages, "summaries": self._summaries}
         self.out(pretty({**session, "fullMessageCount": full}) + b"\n")
-
-    def _block(self, block: Block, step: SaidStep) -> Block | None:
-        """Convert one of Anthropic's blocks to GenCode's, with the mark of a blanked result."""
-        if block.get("type") == "tool_result":
-            text = self.result_text(block)
-            written = BLOCKS.write(block, text) or {}
-            blanked = {"pruned": True, "prunedAt": iso(self.origin.ended)} if _is_blanked(text, step) else {}
-            return {**written, **blanked}
-        written = BLOCKS.write(block)
-        if written is None:
-            self.losses.add(f"{block.get('type')} left out")
-        return written
-
-
-def _is_blanked(text: str, step: SaidStep) -> bool:
-    """Return whether a boundary blanked the result with this text."""
-    blanked = [edit.replacement for edit in step.edits if edit.kind == "blanked"]
-    return any(isinstance(result, ToolResult) and result.text == text for result in blanked)
 
 
 def _covered(step: FoldStep, covered: int) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from foldline.dialects import UI_MESSAGE, get
 from foldline.dialects.ui_message.tools import is_tool, sdk4_call, with_result
 from foldline.dialects.values import Losses, Rendered
 from foldline.exports.base import ExportWriter, FoldStep, Origin, Out, SaidStep
+from foldline.exports.pieces import NOT_AN_OBJECT
 
 _REASONING = {"reasoning_content", "reasoning", "reasoning_details"}  # not in OpenAI's own API
 _OPEN = ("input-available", "approval-requested", "input-streaming", "call")
@@ -84,7 +85,9 @@ class ListWriter(ExportWriter):
 def _for_ai_sdk(rendered: Rendered, losses: Losses) -> Rendered:
     """Return a list in the form that the AI SDK accepts."""
     systems = [message for message in rendered.messages if message.get("role") == "system"]
-    prompts = [_text(rendered.system), *("\n\n".join(_texts(message)) for message in systems)]
+    parts = [message.get("parts") or () for message in systems]
+    texts = [[part["text"] for part in own if isinstance(part.get("text"), str)] for own in parts]
+    prompts = [_text(rendered.system), *map("\n\n".join, texts)]
     if systems:
         losses.add("system messages joined into the system prompt", len(systems))
     rest = [_closed(message, losses) for message in rendered.messages if message.get("role") != "system"]
@@ -104,28 +107,16 @@ def _closed(message: Native, losses: Losses) -> Native:
 
 def _answered(part: Any, losses: Losses) -> Any:
     call = sdk4_call(part)
-    call_part = call if call is not None else part
-    part = _with_object(part, call_part, losses) if call is None and is_tool(part) else part
-    if (
-        (call is None and not is_tool(part))
-        or call_part.get("state") not in _OPEN
-        or call_part.get("providerExecuted")
-    ):
+    if call is None and not is_tool(part):
+        return part
+    if call is None and isinstance(part.get("input"), str):  # providers accept only objects
+        losses.add(NOT_AN_OBJECT)
+        part = {**part, "input": {"input": part["input"]}}
+    call = call or part
+    if call.get("state") not in _OPEN or call.get("providerExecuted"):
         return part
     losses.add("unanswered calls answered by a note")
     return with_result(part, UNANSWERED, is_error=True)
-
-
-def _with_object(part: Native, own: Native, losses: Losses) -> Native:
-    """Return a tool part whose input is an object: providers accept nothing else."""
-    if not isinstance(own.get("input"), str):
-        return part
-    losses.add("call arguments that are not a JSON object wrapped in one")
-    return {**part, "input": {"input": own["input"]}}
-
-
-def _texts(message: Native) -> list[str]:
-    return [part["text"] for part in message.get("parts") or () if isinstance(part.get("text"), str)]
 
 
 def _text(system: Any) -> str:

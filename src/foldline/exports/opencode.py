@@ -202,7 +202,8 @@ class OpenCodeWriter(PieceWriter):
             arguments = part.arguments
             if isinstance(arguments, str):
                 self.losses.add(NOT_AN_OBJECT)
-                arguments = _wrapped(part.name, arguments)
+                own = "patchText" if part.name == "apply_patch" else "input"  # as in OpenCode's own tool
+                arguments = {own: arguments}
             state: Block = {"status": "pending", "input": arguments, "raw": ""}
             block = {"type": "tool", "callID": part.id, "tool": part.name, "state": state}
             self._calls[part.id] = block
@@ -281,11 +282,6 @@ def _ms(when: float) -> int:
     return round(when * 1000)
 
 
-def _wrapped(tool: str, text: str) -> Block:
-    """Wrap text arguments under the name of the parameter of OpenCode's own tool."""
-    return {"patchText": text} if tool == "apply_patch" else {"input": text}
-
-
 def _url(media: Media) -> str | None:
     if media.data is not None:
         return f"data:{media.mime or 'image/png'};base64,{media.data}"
@@ -302,13 +298,10 @@ def _sealed(message: Message) -> list[Block]:
     if message.native is None or message.native.dialect != OPENAI_CHAT:
         return []
     body = fields_of(parse(message.native.raw))
-    details = [fields_of(detail) for key in _DETAILS for detail in items_of(body.get(key))]
-    return [_by_provider(detail) for detail in details if detail.get("data")]
-
-
-def _by_provider(detail: Block) -> Block:
-    provider = str(detail.get("provider") or "openai")
-    fields = {_SEALS.get(provider, "reasoningEncryptedContent"): detail["data"]}
-    if detail.get("id"):
-        fields["itemId"] = detail["id"]
-    return {provider: fields}
+    sealed: list[Block] = []
+    for detail in [fields_of(detail) for key in _DETAILS for detail in items_of(body.get(key))]:
+        provider = str(detail.get("provider") or "openai")
+        item = {"itemId": detail["id"]} if detail.get("id") else {}
+        if data := detail.get("data"):
+            sealed.append({provider: {_SEALS.get(provider, "reasoningEncryptedContent"): data, **item}})
+    return sealed

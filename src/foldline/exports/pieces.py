@@ -27,6 +27,7 @@ from foldline.dialects.media import to_anthropic
 from foldline.dialects.payload import parse
 from foldline.dialects.values import ANTHROPIC
 from foldline.exports.base import ExportWriter, Origin, Out, SaidStep, part_key
+from foldline.transcripts.payloads import BlockNames
 
 Block = dict[str, Any]
 
@@ -160,7 +161,10 @@ class BlockWriter(PieceWriter):
     """The base of formats close to Anthropic's: native blocks as received, others made from parts.
 
     Call ids are valid and unique for Anthropic's API; nothing else is remembered between messages.
+    `names` are the agent's names for the fields, for `renamed`.
     """
+
+    names: ClassVar[BlockNames]
 
     def __init__(self, origin: Origin, session: str, out: Out) -> None:
         super().__init__(origin, session, out)
@@ -221,10 +225,22 @@ class BlockWriter(PieceWriter):
     def _with_id(self, block: Block) -> Block:
         kind = block.get("type")
         if kind == "tool_use":
-            return _changed(block, "id", self._ids.call(str(block.get("id"))))
+            return {**block, "id": self._ids.call(str(block.get("id")))}
         if kind == "tool_result":
-            return _changed(block, "tool_use_id", self._ids.result(str(block.get("tool_use_id"))))
+            return {**block, "tool_use_id": self._ids.result(str(block.get("tool_use_id")))}
         return block
+
+    def renamed(self, blocks: list[Block]) -> list[Block]:
+        """Return blocks under the agent's names, with results as text; count those that it cannot have."""
+        converted: list[Block] = []
+        for block in blocks:
+            text = self.result_text(block) if block.get("type") == "tool_result" else ""
+            written = self.names.write(block, text)
+            if written is None:
+                self.losses.add(f"{block.get('type')} left out")
+            else:
+                converted.append(written)
+        return converted
 
     def result_text(self, block: Block) -> str:
         """Return the text of a result block, for formats whose results are text."""
@@ -236,10 +252,6 @@ class BlockWriter(PieceWriter):
             if inner.get("type") != "text":
                 self.losses.add(f"{inner.get('type')} in a result left out")
         return "\n".join(str(inner.get("text", "")) for inner in blocks if inner.get("type") == "text")
-
-
-def _changed(block: Block, key: str, value: str) -> Block:
-    return block if block.get(key) == value else {**block, key: value}
 
 
 def _blank(block: Block) -> bool:
