@@ -164,7 +164,7 @@ class ExportWriter:
 
     def line(self, value: Any) -> None:
         """Write a JSON value as one line."""
-        self.out(encode_utf8(value) + b"\n")
+        self.out(line(value))
 
     # ---- for subclasses: the ids under which messages were written, which boundaries refer to
 
@@ -262,6 +262,11 @@ def quoted(path: str) -> str:
     """Quote a path for a shell; a leading ~ still means the home folder."""
     head, rest = ("~/", path[2:]) if path.startswith("~/") else ("", path)
     return head + shlex.quote(rest)
+
+
+def line(value: Any) -> bytes:
+    """Encode a JSON value as one line."""
+    return encode_utf8(value) + b"\n"
 
 
 def provider_of(model: str, native: Native | None, *, signed: bool = False) -> tuple[str, str]:
