@@ -10,13 +10,13 @@ import msgspec
 
 from foldline import dialects
 from foldline.core.log.codec import encode
-from foldline.core.log.messages import Message, Usage
+from foldline.core.log.messages import Usage
 from foldline.dialects import OPENAI_RESPONSES
 from foldline.dialects.payload import fields_of
 from foldline.dialects.responses.items import role_of
 from foldline.errors import DialectError
 from foldline.transcripts.lines import Row
-from foldline.transcripts.payloads import is_from_program, mark_failed, not_a_message, usage_of
+from foldline.transcripts.payloads import decode_rows, is_from_program, mark_failed, usage_of
 from foldline.transcripts.records import MessageRecord, WarningRecord
 
 USERS_KEPT = 20_000  # tokens of user messages kept by a compaction without a list (codex-rs, compact.rs)
@@ -65,23 +65,11 @@ def is_reply_item(item: dict[str, Any]) -> bool:
 def message_records(
     rows: Sequence[Row], key: str = "", **fields: Any
 ) -> Iterator[MessageRecord | WarningRecord]:
-    """Yield the message on these lines: one item, or the items of one reply.
-
-    Each item that the dialect does not know becomes a warning with its line; the others remain a message.
-    """
-    valid_rows = list(rows)
-    try:
-        message = _decoded(rows)
-    except (DialectError, RecursionError):
-        for row in rows:
-            try:
-                _decoded([row])
-            except (DialectError, RecursionError) as error:
-                yield not_a_message(error, row.line)
-                valid_rows.remove(row)
-        if not valid_rows:
-            return
-        message = _decoded(valid_rows)
+    """Yield the message on these lines: one item, or the items of one reply; see `decode_rows`."""
+    decoded = yield from decode_rows(dialects.get(OPENAI_RESPONSES), rows, _sendable)
+    if decoded is None:
+        return
+    message, valid_rows = decoded
     if is_from_program(message):
         fields["injected"] = True
     if message.role == "assistant":
@@ -92,14 +80,9 @@ def message_records(
     yield MessageRecord(message, at=valid_rows[-1].time("timestamp"), key=key or str(line), line=line)
 
 
-def _decoded(rows: Sequence[Row]) -> Message:
-    """Decode items as one message; raises DialectError."""
-    payloads = [_sendable(item_of(row)) for row in rows]
-    return dialects.get(OPENAI_RESPONSES).decode(payloads if len(payloads) > 1 else payloads[0])
-
-
-def _sendable(item: Row) -> dict[str, Any]:
+def _sendable(row: Row) -> dict[str, Any]:
     """Return an item as a request needs it: without Codex's nulls, an output of the old form as text."""
+    item = item_of(row)
     fields = {key: value for key, value in item.without(*_OWN_KEYS).items() if value is not None}
     if isinstance(item.get("output"), dict):
         fields["output"] = item.inner("output").text("content")

@@ -40,7 +40,13 @@ def read_gemini(stream: BinaryIO, name: str) -> Iterator[Record | ResultImages]:
     start = stream.tell()
     lined = _is_lines(stream)
     stream.seek(start)
-    yield from _read_lines(stream) if lined else _read_document(stream, name)
+    if not lined:
+        yield from _read_document(stream, name)
+        return
+    index = _GeminiIndex()
+    scan_rows(stream, index.add)
+    yield from take_rows(stream, _GeminiReader(index).take)
+    yield from count_fact("branches", {"branches": index.rewinds, "messages": index.rewound})
 
 
 def _is_lines(stream: BinaryIO) -> bool:
@@ -168,13 +174,6 @@ class _GeminiIndex(msgspec.Struct):
         self._take_back(gone)
         for key in new:
             self._note(key, history[key])
-
-
-def _read_lines(stream: BinaryIO) -> Iterator[Record | ResultImages]:
-    index = _GeminiIndex()
-    scan_rows(stream, index.add)
-    yield from take_rows(stream, _GeminiReader(index).take)
-    yield from count_fact("branches", {"branches": index.rewinds, "messages": index.rewound})
 
 
 class _GeminiReader:

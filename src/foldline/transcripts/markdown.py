@@ -125,9 +125,8 @@ class _Piece(msgspec.Struct):
 def _records(mark: SpeakerMark, lines: Lines, line: int, *, quotes: bool) -> Iterator[Record]:
     """Yield a section's records; an empty section yields none. `quotes`: quotes in a reply are output."""
     if mark.role == "folded":
-        yield CompactionRecord(
-            _fenced(_trimmed(lines)), tokens_before=mark.tokens_before, at=mark.at, line=line
-        )
+        summary = _fenced([line.text for line, _ in _trimmed(lines)])
+        yield CompactionRecord(summary, tokens_before=mark.tokens_before, at=mark.at, line=line)
         return
     all_pieces = _pieces(_trimmed(lines), replying=mark.role == "assistant", quotes=quotes)
     pieces = [piece for piece in all_pieces if piece.text or piece.call]
@@ -209,7 +208,7 @@ def _message(mark: SpeakerMark, pieces: list[_Piece]) -> Iterator[Record]:
     at = pieces[0].line if pieces else 0
     if mark.role == "assistant":
         calls = [
-            payloads.call(piece.call, piece.name, _fenced_lines(piece.lines))
+            payloads.call(piece.call, piece.name, _fenced(piece.lines))
             for piece in pieces
             if piece.kind == "call"
         ]
@@ -227,17 +226,13 @@ def _message(mark: SpeakerMark, pieces: list[_Piece]) -> Iterator[Record]:
 def _output(mark: SpeakerMark, piece: _Piece) -> Record:
     """Return the record of a result; a quote, which names no call, becomes an injected message."""
     if piece.kind == "result":
-        payload = payloads.answer(piece.call, _fenced_lines(piece.lines))
+        payload = payloads.answer(piece.call, _fenced(piece.lines))
         return message_record(payload, piece.line, at=mark.at, failed=piece.failed)
     payload = payloads.user(f"[Output]\n{piece.text}")
     return message_record(payload, piece.line, at=mark.at, injected=True)
 
 
-def _fenced(lines: Lines) -> str:
-    return _fenced_lines([line.text for line, _ in lines])
-
-
-def _fenced_lines(lines: list[str]) -> str:
+def _fenced(lines: list[str]) -> str:
     """Return the text inside a fence, or the text itself if there is no fence around it."""
     body = "\n".join(lines).strip("\n").split("\n")
     if len(body) >= 2 and body[0].lstrip().startswith(("```", "~~~")):

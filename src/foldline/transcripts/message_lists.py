@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
 from foldline import dialects
-from foldline.core.log.messages import Message
 from foldline.dialects.payload import fields_of, items_of
 from foldline.dialects.responses.items import KINDS
 from foldline.errors import DialectError, FormatError
@@ -18,7 +17,7 @@ from foldline.transcripts.codex_items import is_reply_item
 from foldline.transcripts.forms.flat import plain_payload
 from foldline.transcripts.forms.lists import Decoded, decode_list, form_of
 from foldline.transcripts.lines import Row, read_document, read_rows, text_or
-from foldline.transcripts.payloads import message_record, not_a_message, reason_of
+from foldline.transcripts.payloads import decode_rows, message_record, reason_of
 from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 
 _OTHERS = {"projectHash": "a Gemini CLI session", "info": "an OpenCode export"}
@@ -113,17 +112,9 @@ def _foreign_lines(stream: BinaryIO, name: str) -> Iterator[Record]:
 
 
 def _decoded(codec: dialects.Dialect, rows: list[Row]) -> Iterator[MessageRecord | WarningRecord]:
-    """Decode a message, or the items of one reply; bad ones become warnings, the others stay together."""
-    valid_rows: list[Row] = []
-    message: Message | None = None
-    for row in rows:
-        try:
-            message = codec.decode(row)
-            valid_rows.append(row)
-        except (DialectError, RecursionError) as error:
-            yield not_a_message(error, row.line)
-    if message is not None:
-        message = message if len(valid_rows) == 1 else codec.decode(valid_rows)
+    decoded = yield from decode_rows(codec, rows)
+    if decoded is not None:
+        message, valid_rows = decoded
         yield MessageRecord(message, line=valid_rows[0].line)
 
 

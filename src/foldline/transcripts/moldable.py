@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-import msgspec
-
-from foldline.dialects import UI_MESSAGE, get
+from foldline.dialects import UI_MESSAGE
 from foldline.dialects.payload import fields_of, items_of
-from foldline.errors import DialectError
 from foldline.transcripts.lines import Row, read_messages_document
-from foldline.transcripts.payloads import is_from_program, not_a_message
+from foldline.transcripts.payloads import message_record
 from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 
 PREFIX = "[Conversation Context - Compacted]\n\nThe following is a summary of the earlier conversation:"
@@ -94,13 +91,7 @@ def wrap_summary(summary: str) -> str:
 
 def _record(payload: Any, place: int) -> MessageRecord | WarningRecord:
     """Read a UI message, with the time and the usage from its metadata."""
-    body, dialect = Row(fields_of(payload)), get(UI_MESSAGE)
-    decode = dialect.decode_reply if body.get("role") == "assistant" else dialect.decode
-    try:
-        message = decode(payload)
-    except (DialectError, RecursionError) as error:
-        return not_a_message(error, place + 1)
-    if is_from_program(message):
-        message = msgspec.structs.replace(message, injected=True)
+    body = Row(fields_of(payload))
     at = (body.inner("metadata") if "createdAt" in body.inner("metadata") else body).time("createdAt")
-    return MessageRecord(message, at=at, key=str(place), line=place + 1)
+    is_reply = body.get("role") == "assistant"
+    return message_record(payload, place + 1, dialect=UI_MESSAGE, at=at, key=str(place), is_reply=is_reply)

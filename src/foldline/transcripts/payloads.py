@@ -10,7 +10,7 @@ distinguishes them from the user's own requests.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -56,21 +56,49 @@ def message_record(
     parent: str | None = None,
     failed: bool = False,
     injected: bool = False,
+    is_reply: bool = False,
     **fields: Any,
 ) -> MessageRecord | WarningRecord:
     """Decode a payload, with the file's other data about it (`fields`: usage, model, stop).
 
     `failed` marks its results as errors; `injected`: a program wrote it, which the text of a user message may
-    also show. A payload that is not a message becomes a warning with its line.
+    also show; `is_reply`: it is a complete reply, with a usage. A payload that is not a message becomes a
+    warning with its line.
     """
+    codec = dialects.get(dialect)
     try:
-        message = dialects.get(dialect).decode(payload)
+        message = codec.decode_reply(payload) if is_reply else codec.decode(payload)
     except (DialectError, RecursionError) as error:
         return not_a_message(error, line)
     if failed:
         message = mark_failed(message)
     message = msgspec.structs.replace(message, injected=injected or is_from_program(message), **fields)
     return MessageRecord(message, at=at, key=key, parent=parent, line=line)
+
+
+def decode_rows(
+    codec: dialects.Dialect, rows: Sequence[Row], payload_of: Callable[[Row], Any] = lambda row: row
+) -> Generator[WarningRecord, None, tuple[Message, Sequence[Row]] | None]:
+    """Return the message on these lines (one item, or the items of one reply), and the lines that it is from.
+
+    Each item that the dialect does not know becomes a warning with its line; the others remain a message.
+    """
+
+    def decoded(items: Sequence[Row]) -> Message:
+        payloads = [payload_of(row) for row in items]
+        return codec.decode(payloads if len(payloads) > 1 else payloads[0])
+
+    valid: list[Row] = []
+    try:
+        return (decoded(rows), rows) if rows else None
+    except (DialectError, RecursionError):
+        for row in rows:
+            try:
+                decoded([row])
+                valid.append(row)
+            except (DialectError, RecursionError) as error:
+                yield not_a_message(error, row.line)
+    return (decoded(valid), valid) if valid else None
 
 
 def reason_of(error: Exception) -> str:

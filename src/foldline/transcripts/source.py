@@ -68,10 +68,7 @@ def make_rewindable(stream: BinaryIO, name: str = "") -> BinaryIO:
     """
     if not _seeks(stream):
         stream = _spooled(stream, name)
-    start = stream.tell()
-    magic = stream.read(2)
-    stream.seek(start)
-    if magic != _GZIP:
+    if not _is_gzip(stream, stream.tell()):
         return stream
     return cast("BinaryIO", io.BufferedReader(_Unzipped(stream, name), 1024 * 1024))
 
@@ -94,7 +91,7 @@ def _copy(stream: BinaryIO, spool: BinaryIO, name: str) -> None:
         if size == 0 and block[:2] != _GZIP and block.count(0) > len(block) // 2:
             raise FormatError("this is binary data, not a session; name a session file", where=name)
         size, breaks = size + len(block), breaks + block.count(b"\n")
-        if size > _LONGEST or (size > _LONGEST_LINE and not breaks and _is_plain(spool)):
+        if size > _LONGEST or (size > _LONGEST_LINE and not breaks and not _is_gzip(spool, 0)):
             raise FormatError(
                 f"the input did not end within {size // 2**20:,} MB; save it to a file and name that",
                 where=name,
@@ -102,13 +99,13 @@ def _copy(stream: BinaryIO, spool: BinaryIO, name: str) -> None:
         spool.write(block)
 
 
-def _is_plain(spool: BinaryIO) -> bool:
-    """Return whether the copy is not gzip."""
-    end = spool.tell()
-    spool.seek(0)
-    magic = spool.read(2)
-    spool.seek(end)
-    return magic != _GZIP
+def _is_gzip(stream: BinaryIO, start: int) -> bool:
+    """Return whether a stream is gzip from `start` on; it keeps its position."""
+    at = stream.tell()
+    stream.seek(start)
+    magic = stream.read(2)
+    stream.seek(at)
+    return magic == _GZIP
 
 
 def is_cut_off(stream: BinaryIO) -> bool:
