@@ -198,14 +198,7 @@ _TYPES: dict[str, tuple[str, Callable[[Fields], Media | None]]] = {
     "input_image": ("image", from_responses),
     "input_file": ("document", from_responses),
 }
-_MCP = (
-    "image",
-    "audio",
-    "media",
-    "image-data",
-    "file",
-    "file-data",
-)  # and what SDKs convert them to
+_MCP = ("image", "audio", "media", "image-data", "file", "file-data")  # and what SDKs convert them to
 
 
 def from_mcp(block: Fields) -> Media | None:

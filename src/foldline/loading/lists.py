@@ -27,20 +27,15 @@ def from_messages(messages: Sequence[Any], counter: Counter, *, dialect: str | N
     """
     result = decode_list(messages, dialect)
     decoded = [message for _, message in result.placed]
-    source = Source(decoded, result.dialect)
-    loaded = chain(
-        with_checkpoint(source, counter) or Source(decoded, result.dialect, _order(decoded)), counter
-    )
+    # without the opening user message that we add for Anthropic before a leading reply
+    opened = bool(decoded) and decoded[0].role == "user" and decoded[0].text == OPENING
+    whole = Source(decoded, result.dialect)
+    rest = Source(decoded, result.dialect, order=range(int(opened), len(decoded)))
+    loaded = chain(with_checkpoint(whole, counter) or rest, counter)
     loaded.number_by([place for place, _ in result.placed])
     loaded.given = None if result.translated else messages
     loaded.warnings = result.warnings
     return loaded
-
-
-def _order(messages: Sequence[Message]) -> Sequence[int]:
-    """Skip the opening user message that we add for Anthropic before a leading reply."""
-    opened = bool(messages) and messages[0].role == "user" and messages[0].text == OPENING
-    return range(int(opened), len(messages))
 
 
 # ---- a checkpoint of ours

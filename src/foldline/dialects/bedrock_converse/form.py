@@ -192,7 +192,7 @@ def _checked(report: Report, kind: str, block: Fields) -> Fields | None:
             items_of(new["content"]),
             lambda part: _result_block(report, part),
             text_block,
-            is_part=_is_result_block,
+            is_part=lambda part: "json" in part or _is_block(part),
         )
         if new.get("status") == "error" and not content:
             report("error-result-empty", "a toolResult with status error must have content")
@@ -206,10 +206,6 @@ def _checked(report: Report, kind: str, block: Fields) -> Fields | None:
     if kind not in OWN:  # text, a newer kind, or a server tool
         return new
     return block if new is inner else {**block, kind: new}
-
-
-def _is_result_block(block: Fields) -> bool:
-    return "json" in block or _is_block(block)
 
 
 def _result_block(report: Report, block: Fields) -> Fields | None:

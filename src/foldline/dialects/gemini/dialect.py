@@ -171,7 +171,8 @@ class GeminiDialect(Dialect):
         parts = fields_of(system).get("parts", 0) if isinstance(system, dict) else system
         if parts is None or isinstance(parts, str):
             return
-        if not isinstance(parts, list) or not all(_is_text(part) for part in items_of(parts)):
+        texts = [fields_of(part).get("text") for part in items_of(parts)]
+        if not isinstance(parts, list) or not all(isinstance(text, str) for text in texts):
             report("system", "the system prompt must be a text or a content with text parts")
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
@@ -250,7 +251,3 @@ def _match(calls: list[Fields], responses: list[Fields]) -> tuple[list[Fields], 
         else:
             unmatched.append(response)
     return unmatched, open_calls
-
-
-def _is_text(part: Any) -> bool:
-    return isinstance(fields_of(part).get("text"), str)

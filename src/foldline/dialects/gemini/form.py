@@ -89,11 +89,7 @@ _ID = Field("id", "call-id", a(str, None), "text", as_id)
 _NAME = Field("name", "call-name", _is_name, "letters, digits, _ . : and -, at most 128", _as_name)
 _LIST = Field("parts", "result-parts", a(list, None), "a list of parts", _as_null)
 FORMS: Forms = {
-    CALL: (
-        _ID,
-        _NAME,
-        Field("args", "call-args", a(dict, None), "an object", as_input),
-    ),
+    CALL: (_ID, _NAME, Field("args", "call-args", a(dict, None), "an object", as_input)),
     RESULT: (
         _ID,
         _NAME,

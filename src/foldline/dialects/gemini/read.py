@@ -72,7 +72,11 @@ def _part(value: Any, calls: ReplyIds, results: ReplyIds, index: int | None) -> 
         raise DialectError(f"the {kind} of a part must be an object", index=index)
     data = fields_of(held(part, kind))
     if kind == CALL:
-        return ToolCall(*_id_and_name(data, calls, index), _arguments(data, index))
+        call_id, name = _id_and_name(data, calls, index)
+        arguments = data.get("args")
+        if not isinstance(arguments, dict | None):
+            raise DialectError("the args of a function call must be an object", index=index)
+        return ToolCall(call_id, name, cast("Fields", arguments) or {})
     if kind == RESULT:
         return _result(data, results, index)
     return media_in(part) or Opaque(GEMINI, kind, part)
@@ -86,13 +90,6 @@ def _id_and_name(data: Fields, ids: ReplyIds, index: int | None) -> tuple[str, s
     if not isinstance(call_id, str | None):
         raise DialectError("the id of a function call must be a string", index=index)
     return call_id or ids.call(name), name
-
-
-def _arguments(data: Fields, index: int | None) -> Fields:
-    arguments = data.get("args")
-    if not isinstance(arguments, dict | None):
-        raise DialectError("the args of a function call must be an object", index=index)
-    return cast("Fields", arguments) or {}
 
 
 def _result(data: Fields, ids: ReplyIds, index: int | None) -> ToolResult:

@@ -86,10 +86,8 @@ def _patched(native: Any, old: Part, new: Part | None) -> Any:
     fields = cast("Fields", native)
     if isinstance(new, ToolCall):
         if fields.get("type") == "custom":
-            return {
-                **fields,
-                "custom": {**fields["custom"], "name": new.name, "input": json_text(new.arguments)},
-            }
+            custom = {**fields["custom"], "name": new.name, "input": json_text(new.arguments)}
+            return {**fields, "custom": custom}
         function = {**fields["function"], "name": new.name, "arguments": json_text(new.arguments)}
         return {**fields, "function": function}
     if isinstance(new, Text):

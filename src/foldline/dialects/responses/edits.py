@@ -8,7 +8,7 @@ from typing import Any, cast
 from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.edits import PlacedPart, check_edits
 from foldline.dialects.media import FILE_ID, joined_words, to_responses, words_of
-from foldline.dialects.payload import json_text, without
+from foldline.dialects.payload import items_of, json_text, without
 from foldline.dialects.responses.form import BLANK
 from foldline.dialects.responses.items import (
     CALLS,
@@ -217,20 +217,14 @@ def output_item(call: str, result: ToolResult) -> Item:
         return {"type": item["type"], "id": result.call_id, "output": text}
     if call == "shell_call":
         outcome = {"type": "exit", "exit_code": int(result.is_error)}
-        return {
-            **item,
-            "output": [{"stdout": text, "stderr": "", "outcome": outcome}],
-        }
+        return {**item, "output": [{"stdout": text, "stderr": "", "outcome": outcome}]}
     if call == "apply_patch_call":
-        return {
-            **item,
-            "status": "failed" if result.is_error else "completed",
-            "output": text,
-        }
+        return {**item, "status": "failed" if result.is_error else "completed", "output": text}
     if call == "computer_call":
         return {**item, "output": _screenshot(result)}
     if call == "tool_search_call":
-        return {**item, "execution": "client", "tools": _tools(result)}
+        found = [part.data for part in result.content if isinstance(part, Opaque) and part.kind == "tools"]
+        return {**item, "execution": "client", "tools": items_of(found[0] if found else None)}
     if call == "mcp_approval_request":
         answer: Item = {"type": item["type"], "approval_request_id": result.call_id}
         return {**answer, "approve": text.startswith("approved") and not result.is_error, "reason": text}
@@ -244,10 +238,3 @@ def _screenshot(result: ToolResult) -> Item:
         return {**shot, "file_id": str(image.url).removeprefix(FILE_ID)}
     part = to_responses(image) if image is not None else None
     return {**shot, "image_url": part["image_url"] if part else BLANK}
-
-
-def _tools(result: ToolResult) -> list[Any]:
-    for part in result.content:
-        if isinstance(part, Opaque) and part.kind == "tools" and isinstance(part.data, list):
-            return cast("list[Any]", part.data)
-    return []

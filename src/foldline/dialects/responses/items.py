@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 from foldline.core.log.messages import Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.edits import PlacedPart
 from foldline.dialects.media import from_responses
-from foldline.dialects.payload import arguments_of, fields_of, role_in, string, without
+from foldline.dialects.payload import arguments_of, fields_of, items_of, role_in, string, without
 from foldline.dialects.values import OPENAI_RESPONSES
 from foldline.errors import DialectError
 
@@ -214,8 +214,9 @@ def _result(item: Item, index: int | None) -> ToolResult:
     if kind == "computer_call_output":
         return ToolResult(call_id, (_screenshot(output, index),))
     if kind == "shell_call_output":
-        chunks = _list(output, kind, index)
-        return ToolResult(call_id, tuple(_command_output(chunk, index) for chunk in chunks))
+        if not isinstance(output, list):
+            raise DialectError(f"the output of a {kind} must be a list", index=index)
+        return ToolResult(call_id, tuple(_command_output(chunk, index) for chunk in items_of(output)))
     failed = kind == "apply_patch_call_output" and item.get("status") == "failed"
     if output is None and kind == "apply_patch_call_output":
         return ToolResult(call_id, is_error=failed)
@@ -244,9 +245,3 @@ def _command_output(chunk: Any, index: int | None) -> Text:
     code = outcome.get("exit_code")
     note = f"[exit code {code}]" if code else "[timed out]" if outcome.get("type") == "timeout" else ""
     return Text("\n".join(text for text in (*cast("list[str]", texts), note) if text))
-
-
-def _list(value: Any, kind: str, index: int | None) -> list[Any]:
-    if not isinstance(value, list):
-        raise DialectError(f"the output of a {kind} must be a list", index=index)
-    return cast("list[Any]", value)

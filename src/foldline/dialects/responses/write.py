@@ -110,10 +110,8 @@ class ResponsesWriter(Writer):
 
     def _append_message(self, role: str, parts: Sequence[Part]) -> None:
         """Append a message of the supported parts; a single text is its content."""
-        content = content_of(parts, assistant=role == "assistant")
-        if not content:
-            return
-        self._out.append({"type": "message", "role": role, "content": content})
+        if content := content_of(parts, assistant=role == "assistant"):
+            self._out.append({"type": "message", "role": role, "content": content})
 
     def _call(self, call: ToolCall) -> Item:
         name = self._tool_name(call, NAME_LIMIT)

@@ -27,19 +27,10 @@ _STOPS = {
     "error": "error",
 }
 _REPLY = "responseMessage"
-_CARRIED = frozenset(
-    {
-        "id", "role", "parts", "content", "reasoning", "toolInvocations", "experimental_attachments",
-    }
-)  # fmt: skip
+_CARRIED = ("id", "role", "parts", "content", "reasoning", "toolInvocations", "experimental_attachments")
 _ON_PARTS = (
-    "providerMetadata",
-    "callProviderMetadata",
-    "resultProviderMetadata",
-    "approval",
-    "title",
-    "toolMetadata",
-)
+    "providerMetadata", "callProviderMetadata", "resultProviderMetadata", "approval", "title", "toolMetadata",
+)  # fmt: skip
 _SIGNED = {"signature", "redactedData"}
 
 

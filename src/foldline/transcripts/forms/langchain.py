@@ -30,13 +30,8 @@ def fits(body: dict[str, Any]) -> bool:
         return text_or(fields_of(body["kwargs"]).get("type")) in _ROLES
     if text_or(body.get("type")) not in _ROLES:
         return False
-    return isinstance(body.get("data"), dict) or (
-        "content" in body and ("role" not in body or _is_chat(body))
-    )
-
-
-def _is_chat(body: dict[str, Any]) -> bool:
-    return text_or(body.get("type")) in ("chat", "ChatMessageChunk")
+    has_role = "role" in body and body["type"] not in ("chat", "ChatMessageChunk")
+    return isinstance(body.get("data"), dict) or ("content" in body and not has_role)
 
 
 def from_pair(role: str, content: Any) -> dict[str, Any] | None:
