@@ -138,6 +138,12 @@ def block_types(payload: Any) -> set[str]:
     return {kind for block in blocks if isinstance(kind := peek(block, "type"), str)}
 
 
+def is_blank_text(block: Any) -> bool:
+    """Return whether a block is a text without words, which the APIs refuse."""
+    text = peek(block, "text")
+    return peek(block, "type") == "text" and isinstance(text, str) and not text.strip()
+
+
 def items_of(value: Any) -> list[Any]:
     """Return the items of a list; [] for anything else."""
     return cast("list[Any]", value) if isinstance(value, list) else []

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from foldline.core.cut.notes import SYSTEM
 from foldline.core.log.codec import in_utf8
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.edits import split_steps
 from foldline.dialects.ids import Ids, safe_name
-from foldline.dialects.payload import Fields, items_of
+from foldline.dialects.payload import Fields, fields_of, items_of
 from foldline.dialects.values import Losses, Rendered
 
 SYSTEM_NOTE = f"{SYSTEM}\n"  # prefix of system messages sent as user text
@@ -68,8 +68,7 @@ class Writer(ABC):
         """Return a single system prompt as received; several are joined into one text."""
         if len(self._system) < 2:
             return self._system[0] if self._system else None
-        texts = [prompt if isinstance(prompt, str) else _text_of(prompt) for prompt in self._system]
-        return "\n\n".join(text for text in texts if text)
+        return "\n\n".join(text for text in map(system_text, self._system) if text)
 
     def _tool_name(self, call: ToolCall, limit: int, safe: Callable[[str, int, str], str] = safe_name) -> str:
         """Return the name of a call's tool with the characters and length that an API accepts."""
@@ -97,10 +96,11 @@ def input_of(call: ToolCall) -> Fields:
     return {"input": call.arguments} if isinstance(call.arguments, str) else call.arguments
 
 
-def _text_of(blocks: Any) -> str:
-    return "\n\n".join(
-        str(cast("dict[str, Any]", block).get("text", "")) for block in cast("list[Any]", blocks)
-    )
+def system_text(system: Any) -> str:
+    """Return a system prompt, a text or a list of blocks, as one text."""
+    if not isinstance(system, list):
+        return system or ""
+    return "\n\n".join(str(block.get("text", "")) for block in map(fields_of, items_of(system)))
 
 
 # ---- turns

@@ -17,6 +17,7 @@ from foldline.core.log.messages import Message, Text, ToolResult
 from foldline.dialects import UI_MESSAGE, get
 from foldline.dialects.ui_message.tools import is_tool, sdk4_call, with_result
 from foldline.dialects.values import Losses, Rendered
+from foldline.dialects.writer import system_text
 from foldline.exports.base import ExportWriter, FoldStep, Origin, Out, SaidStep
 from foldline.exports.pieces import NOT_AN_OBJECT
 
@@ -87,7 +88,7 @@ def _for_ai_sdk(rendered: Rendered, losses: Losses) -> Rendered:
     systems = [message for message in rendered.messages if message.get("role") == "system"]
     parts = [message.get("parts") or () for message in systems]
     texts = [[part["text"] for part in own if isinstance(part.get("text"), str)] for own in parts]
-    prompts = [_text(rendered.system), *map("\n\n".join, texts)]
+    prompts = [system_text(rendered.system), *map("\n\n".join, texts)]
     if systems:
         losses.add("system messages joined into the system prompt", len(systems))
     rest = [_closed(message, losses) for message in rendered.messages if message.get("role") != "system"]
@@ -117,9 +118,3 @@ def _answered(part: Any, losses: Losses) -> Any:
         return part
     losses.add("unanswered calls answered by a note")
     return with_result(part, UNANSWERED, is_error=True)
-
-
-def _text(system: Any) -> str:
-    if isinstance(system, list):
-        return "\n\n".join(str(block.get("text", "")) for block in system)  # pyright: ignore
-    return system or ""

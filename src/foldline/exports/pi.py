@@ -16,7 +16,7 @@ from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, Tool
 from foldline.dialects.media import IMAGE_TYPES, placeholder
 from foldline.exports.base import FoldStep, Origin, Out, is_readable, iso, provider_of
 from foldline.exports.pieces import Block, ExportPiece, PieceWriter, counts_of, has_text
-from foldline.transcripts.payloads import is_injected
+from foldline.transcripts.payloads import content_of, is_injected
 from foldline.transcripts.pi import STOPS, USAGE
 
 VERSION = 3
@@ -98,8 +98,7 @@ class PiWriter(PieceWriter):
     def user(self, piece: ExportPiece) -> None:
         """Yield a message of the user, or of a program in the user's name."""
         step, key, rest, at = piece
-        is_one_text = len(rest) == 1 and rest[0]["type"] == "text"
-        content = str(rest[0]["text"]) if is_one_text else rest
+        content = content_of(rest)
         if step.message.injected and not (isinstance(content, str) and is_injected(content)):
             self._custom(key, content, at)
         else:

@@ -24,7 +24,7 @@ from foldline.dialects.dialect import lost_fields
 from foldline.dialects.edits import replacements, with_edits
 from foldline.dialects.ids import Ids
 from foldline.dialects.media import to_anthropic
-from foldline.dialects.payload import parse
+from foldline.dialects.payload import is_blank_text, parse
 from foldline.dialects.values import ANTHROPIC
 from foldline.exports.base import ExportWriter, Origin, Out, SaidStep, part_key
 from foldline.transcripts.payloads import BlockNames
@@ -180,7 +180,7 @@ class BlockWriter(PieceWriter):
             return [], content if content.strip() else ""
         if step.message.role == "assistant":
             self._ids.batch()
-        blocks = [self._with_id(block) for block in content if not _blank(block)]
+        blocks = [self._with_id(block) for block in content if not is_blank_text(block)]
         changed = self._ids.renamed - self._renamed
         if changed:
             self._renamed = self._ids.renamed
@@ -252,8 +252,3 @@ class BlockWriter(PieceWriter):
             if inner.get("type") != "text":
                 self.losses.add(f"{inner.get('type')} in a result left out")
         return "\n".join(str(inner.get("text", "")) for inner in blocks if inner.get("type") == "text")
-
-
-def _blank(block: Block) -> bool:
-    text = block.get("text")
-    return block.get("type") == "text" and isinstance(text, str) and not text.strip()

@@ -8,7 +8,7 @@ with `readFiles` and `modifiedFiles`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, islice, takewhile
 from typing import Any
 
 import msgspec
@@ -196,12 +196,8 @@ class _EntryChain:
 
 def _leading(messages: Sequence[Said], stop: int) -> tuple[str, ...]:
     """Return the ids of the leading messages, which stay at the head, among the first `stop`."""
-    leading: list[str] = []
-    for entry in islice(messages, stop):
-        if not leads(entry.message):
-            break
-        leading.append(entry.id)
-    return tuple(leading)
+    leading = takewhile(lambda entry: leads(entry.message), islice(messages, stop))
+    return tuple(entry.id for entry in leading)
 
 
 # ---- facts that a file states

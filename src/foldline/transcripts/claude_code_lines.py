@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from foldline.dialects.payload import fields_of, items_of
+from foldline.dialects.payload import is_blank_text, items_of
 from foldline.errors import DialectError
-from foldline.transcripts.lines import Row, text_or
+from foldline.transcripts.lines import Row
 from foldline.transcripts.records import WarningRecord
 from foldline.transcripts.tree import Node, Tree
 
@@ -233,12 +233,8 @@ def merge_lines(contents: list[Any], role: str) -> dict[str, Any]:
         if not isinstance(content, str | list):
             raise DialectError("the content is neither text nor a list of blocks")
         blocks += [{"type": "text", "text": content}] if isinstance(content, str) else items_of(content)
-    visible = [block for block in blocks if not _blank(fields_of(block))]
+    visible = [block for block in blocks if not is_blank_text(block)]
     return {"role": role, "content": visible or blocks}
-
-
-def _blank(block: dict[str, Any]) -> bool:
-    return block.get("type") == "text" and not text_or(block.get("text"), "?").strip()
 
 
 def attached_text(attachment: Row) -> tuple[str | list[Any], bool] | None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from foldline.dialects.responses.items import is_models
 from foldline.transcripts import codex_items
 from foldline.transcripts.lines import Row, count_fact, scan_rows, take_rows
 from foldline.transcripts.payloads import is_injected
@@ -131,7 +132,7 @@ class _CodexReader:
             self.left_out[f"{kind} without words"] += 1
         elif not codex_items.is_sendable(item):
             yield FactRecord(kind, item, row.line)
-        elif codex_items.is_reply_item(item):
+        elif is_models(item):
             self._reply.append(row)
         else:
             yield from self.end_reply()

@@ -13,8 +13,6 @@ from foldline.core.log.codec import encode
 from foldline.core.log.messages import Usage
 from foldline.dialects import OPENAI_RESPONSES
 from foldline.dialects.payload import fields_of
-from foldline.dialects.responses.items import role_of
-from foldline.errors import DialectError
 from foldline.transcripts.lines import Row
 from foldline.transcripts.payloads import decode_rows, is_from_program, mark_failed, usage_of
 from foldline.transcripts.records import MessageRecord, WarningRecord
@@ -52,14 +50,6 @@ def is_sendable(item: Row) -> bool:
 def has_content(item: Row) -> bool:
     """Return whether an item that cannot be sent has any content."""
     return item.get("type") != "reasoning" or bool(item.get("summary") or item.get("content"))
-
-
-def is_reply_item(item: dict[str, Any]) -> bool:
-    """Return whether an item is the model's; consecutive ones form one reply."""
-    try:
-        return role_of(item) == "assistant"
-    except DialectError:
-        return False
 
 
 def message_records(

@@ -11,9 +11,8 @@ from typing import Any, BinaryIO, cast
 
 from foldline import dialects
 from foldline.dialects.payload import fields_of, items_of
-from foldline.dialects.responses.items import KINDS
+from foldline.dialects.responses.items import KINDS, is_models
 from foldline.errors import DialectError, FormatError
-from foldline.transcripts.codex_items import is_reply_item
 from foldline.transcripts.forms.flat import plain_payload
 from foldline.transcripts.forms.lists import Decoded, decode_list, form_of
 from foldline.transcripts.lines import Row, read_document, read_rows, text_or
@@ -79,7 +78,7 @@ def read_jsonl(stream: BinaryIO, name: str) -> Iterator[Record]:
     reply: list[Row] = []  # the items of a reply so far
     for item in read_rows(stream):
         row = item if isinstance(item, Row) else None
-        if row is not None and dialect == dialects.OPENAI_RESPONSES and is_reply_item(row):
+        if row is not None and dialect == dialects.OPENAI_RESPONSES and is_models(row):
             reply.append(row)
             continue
         yield from _decoded(codec, reply)

@@ -11,7 +11,16 @@ from foldline.dialects.anthropic.form import SERVER_CALLS, abandoned_calls, chec
 from foldline.dialects.block_dialect import BlockDialect
 from foldline.dialects.dialect import replied
 from foldline.dialects.forms import as_text
-from foldline.dialects.payload import Fields, block_types, fields_of, items_of, peek, read, read_usage
+from foldline.dialects.payload import (
+    Fields,
+    block_types,
+    fields_of,
+    is_blank_text,
+    items_of,
+    peek,
+    read,
+    read_usage,
+)
 from foldline.dialects.values import ANTHROPIC, Problem
 
 COMPACT = "compact_20260112"
@@ -52,7 +61,7 @@ class AnthropicDialect(BlockDialect):
             return self.decode(reply)
         content = body.get("content")
         if isinstance(content, list):
-            content = [block for block in items_of(content) if not _is_empty_text(block)]
+            content = [block for block in items_of(content) if not is_blank_text(block)]
         usage = read_usage(
             body.get("usage"),
             prompt="input_tokens",
@@ -100,8 +109,3 @@ class AnthropicDialect(BlockDialect):
         for place, call_ids in abandoned_calls([body for _, body in bodies]).items():
             text = f"no results for the server tool calls {', '.join(call_ids)} before the next user message"
             problems.append(Problem(bodies[place][0], "server-result-missing", text))
-
-
-def _is_empty_text(block: Any) -> bool:
-    text = peek(block, "text")
-    return peek(block, "type") == "text" and isinstance(text, str) and not text.strip()

@@ -31,6 +31,7 @@ from foldline.dialects.responses.items import (
     Item,
     answered_key,
     is_call,
+    is_models,
     is_output,
     kind_of,
     role_of,
@@ -189,9 +190,7 @@ class OpenAIResponsesDialect(Dialect):
 
     def is_models(self, body: Fields) -> bool:
         """Return whether an item was written by the model."""
-        if kind_of(body) in ("message", None):
-            return super().is_models(body)
-        return role_of(body) == "assistant"
+        return is_models(body)
 
     # ---- writing
 

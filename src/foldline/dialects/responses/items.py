@@ -114,6 +114,13 @@ def role_of(item: Item, index: int | None = None) -> Role:
     return "user" if kind == "function_call_output" else "assistant"
 
 
+def is_models(item: Item) -> bool:
+    """Return whether an item was written by the model; consecutive ones form one reply."""
+    if kind_of(item) in ("message", None):
+        return item.get("role") == "assistant"
+    return role_of(item) == "assistant"
+
+
 # ---- parts
 
 

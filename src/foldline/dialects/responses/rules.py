@@ -12,10 +12,10 @@ from foldline.dialects.responses.items import (
     CALLS,
     KINDS,
     OUTPUTS,
-    SETTINGS,
     Item,
     answered_id,
     is_call,
+    is_models,
     is_output,
     kind_of,
     own_id,
@@ -71,7 +71,7 @@ class _ListCheck:
 
     def _check_after_reasoning(self, item: Item | None) -> None:
         """Check that an item of the model follows reasoning."""
-        if self._reasoning is not None and (item is None or not _is_models(item)):
+        if self._reasoning is not None and (item is None or not is_models(item)):
             self._report("reasoning-last", "no item of the model follows this reasoning", self._reasoning)
         self._reasoning = self._index if item is not None and kind_of(item) == "reasoning" else None
 
@@ -134,10 +134,3 @@ def check(problems: list[Problem], bodies: Sequence[tuple[int, Item]], last: int
         if kind_of(item) in KINDS:
             list_check.item(index, item, last=index == last)
     list_check.finish()
-
-
-def _is_models(item: Item) -> bool:
-    kind = kind_of(item)
-    if kind == "message":
-        return item.get("role") == "assistant"
-    return not is_output(item) and kind not in {*SETTINGS, "function_call_output"}

@@ -115,8 +115,7 @@ class ChatListWriter:
             if text or thoughts or calls:
                 self.add(payloads.reply(text, "\n\n".join(thoughts), calls))
         elif content:
-            is_one_text = len(content) == 1 and content[0]["type"] == "text"
-            payload = {"role": role, "content": content[0]["text"] if is_one_text else content}
+            payload: dict[str, Any] = {"role": role, "content": payloads.content_of(content)}
             if role == "system":
                 if payload == self._system:  # repeated with every request
                     return
