@@ -58,3 +58,9 @@ def texts(parsed: list[Record]) -> list[str]:
         pieces += [f"result {result.call_id}: {result.text}" for result in message.results]
         descriptions.append(f"{message.role}: " + " | ".join(piece for piece in pieces if piece))
     return descriptions
+
+
+def places(parsed: list[Record]) -> list[str | None]:
+    """Keys in order; a compaction as > and its first kept message."""
+    order = [record for record in parsed if isinstance(record, MessageRecord | CompactionRecord)]
+    return [one.key if isinstance(one, MessageRecord) else f">{one.first_kept}" for one in order]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from tests.support.synthetic import SYNTHETIC
-from tests.transcripts.reading import facts, folds, lines, messages_in, records, texts, warnings
+from tests.transcripts.reading import facts, folds, lines, messages_in, places, records, texts, warnings
 
 from foldline import dialects
 from foldline.core.log.messages import Usage
-from foldline.transcripts import CompactionRecord, MessageRecord, read
+from foldline.transcripts import read
 
 SESSION = SYNTHETIC / "coop" / "coop_dm_signal_alice-uuid.jsonl"
 STATE = SYNTHETIC / "coop" / "coop_dm_signal_alice-uuid_compaction.json"
@@ -29,12 +29,6 @@ def beside(folder: Path, state: object, name: str = "s") -> Path:
     (folder / f"{name}.jsonl").write_bytes(lines(*rows))
     (folder / f"{name}_compaction.json").write_text(state if isinstance(state, str) else json.dumps(state))
     return folder / f"{name}.jsonl"
-
-
-def places(parsed) -> list[str | None]:
-    """Keys in order; a compaction as > and its first kept message."""
-    order = [record for record in parsed if isinstance(record, MessageRecord | CompactionRecord)]
-    return [one.key if isinstance(one, MessageRecord) else f">{one.first_kept}" for one in order]
 
 
 def test_a_session_and_its_compaction():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.support.synthetic import SYNTHETIC
-from tests.transcripts.reading import facts, folds, messages_in, records, texts, warnings
+from tests.transcripts.reading import facts, folds, messages_in, places, records, texts, warnings
 
 from foldline import dialects
 from foldline.core.log.entries import Compacted
@@ -12,7 +12,7 @@ from foldline.core.log.messages import Usage
 from foldline.core.measure.tokens import OFFLINE
 from foldline.errors import FormatError
 from foldline.loading import from_records
-from foldline.transcripts import CompactionRecord, MessageRecord, read
+from foldline.transcripts import read
 
 CONVERSATION = SYNTHETIC / "moldable.json"
 
@@ -35,11 +35,6 @@ def state(start, **more):
 def conversation(*messages, indent=2, **more):
     around = {"id": "c", "title": "T", "createdAt": "2026-01-14T10:00:00Z", **more}
     return json.dumps({**around, "messages": list(messages)}, indent=indent).encode()
-
-
-def places(parsed) -> list[str | None]:
-    told = [record for record in parsed if isinstance(record, MessageRecord | CompactionRecord)]
-    return [one.key if isinstance(one, MessageRecord) else f">{one.first_kept}" for one in told]
 
 
 def test_a_conversation_and_its_compaction():
