@@ -129,7 +129,7 @@ class ExportWriter:
         self.losses = Losses()
         self.count: int = 0
         self.begun = False  # a message or a boundary was written
-        self.clock = Clock(origin.started)
+        self._time = origin.started - 0.001
         self._places: dict[str, str] = {}
         self._unplaced: list[str] = []
 
@@ -194,9 +194,14 @@ class ExportWriter:
             self.losses.add("replies without a model carry the session's")
         return message.model or self.origin.model or unknown
 
+    def time(self, when: float | None) -> float:
+        """Return a recorded time (Unix seconds), else a millisecond after the last one."""
+        self._time = self._time + 0.001 if when is None else when
+        return self._time
+
     def boundary_time(self, step: FoldStep) -> float:
         """Return the time of a boundary; a view has it before older messages, so its own time is not used."""
-        return self.clock.at(None if self.origin.view else step.at)
+        return self.time(None if self.origin.view else step.at)
 
     def lose(self, part: Part) -> None:
         """Count a part that the format cannot represent."""
@@ -217,18 +222,6 @@ class ExportWriter:
             self.losses.add(MEASURED_BEFORE)
             return None
         return step.message.usage
-
-
-class Clock:
-    """Times for entries without one: a millisecond after the previous one, from `start` on."""
-
-    def __init__(self, start: float) -> None:
-        self._now = start - 0.001
-
-    def at(self, when: float | None) -> float:
-        """Return the recorded time (Unix seconds), else a millisecond after the last one."""
-        self._now = self._now + 0.001 if when is None else when
-        return self._now
 
 
 def iso(when: float) -> str:

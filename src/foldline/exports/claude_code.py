@@ -36,7 +36,7 @@ class ClaudeCodeWriter(BlockWriter):
 
     def end(self) -> None:
         """Yield results for the last open calls, and the title."""
-        self._close(self.clock.at(None))
+        self._close(self.time(None))
         if self.origin.title:
             self.line({"type": "custom-title", "customTitle": self.origin.title, "sessionId": self.session})
 

@@ -73,7 +73,7 @@ class CodexWriter(ExportWriter):
                 self.losses.add("empty messages left out")
             return
         self._hold(step, items)
-        at = self.clock.at(step.at)
+        at = self.time(step.at)
         if message.role == "assistant":
             self._context(self.model(message, "unknown"), at)
         elif message.is_prompt:

@@ -35,7 +35,7 @@ class KlaudeWriter(PieceWriter):
         """Yield a system message."""
         if step.message.text.strip():
             parts = [{"type": "text", "text": step.message.text}]
-            self._item("SystemMessage", self.clock.at(step.at), role="user", parts=parts)
+            self._item("SystemMessage", self.time(step.at), role="user", parts=parts)
 
     def result(self, piece: ExportPiece) -> None:
         """Yield a result."""

@@ -76,7 +76,7 @@ class MoldableWriter(ExportWriter):
         same = recorded is not None and moment(recorded) == at
         return {
             "version": version,
-            "compactedAt": recorded if same else iso(self.clock.at(at)),
+            "compactedAt": recorded if same else iso(self.time(at)),
             "summaryMessage": _summary(step, version),
             "apiStartIndex": start,
             "summarizedRange": _range(step, start),

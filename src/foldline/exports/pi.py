@@ -56,7 +56,7 @@ class PiWriter(PieceWriter):
         if not self._model and self.origin.model is not None:
             provider, _ = provider_of(self.origin.model, None)
             key = digest(f"{self.session}:model".encode())
-            at = self.clock.at(None)
+            at = self.time(None)
             self._entry("model_change", key, at, provider=provider, modelId=self.origin.model)
 
     def fold(self, step: FoldStep) -> None:

@@ -73,7 +73,7 @@ class PieceWriter(ExportWriter):
             self.losses.add("empty messages left out")
             return
         self.begun = True
-        at = self.clock.at(step.at)
+        at = self.time(step.at)
         for number, result in enumerate(results):
             self.result(ExportPiece(step, part_key(step.key, number), result, at))
         if rest or not results:
@@ -87,7 +87,7 @@ class PieceWriter(ExportWriter):
             self.losses.add("system prompt left out (the agent adds its own)")
         elif text:
             self.losses.add(f"system messages became {self.notes}")
-            self.note(step.key, text, self.clock.at(step.at))
+            self.note(step.key, text, self.time(step.at))
 
     def pieces(self, step: SaidStep) -> tuple[list[Any], Any]:
         """Return a message's results, and its other content."""

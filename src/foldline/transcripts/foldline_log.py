@@ -29,10 +29,6 @@ class _Numbered(NamedTuple):
     entry: Entry
 
 
-class _Leaf(NamedTuple):
-    id: str
-
-
 def dump(entries: Iterable[Entry], stream: BinaryIO, **header: Any) -> int:
     """Write the header (with fields such as `session` and `leaf`) and each entry; return their number.
 
@@ -72,7 +68,7 @@ def load(
                 raise FormatError(item.text, where=name, line=item.line)
             warn(item)
         elif about is not None:
-            about({"leaf": item.id} if isinstance(item, _Leaf) else item)
+            about(item)
 
 
 def read_own(stream: BinaryIO, name: str) -> Iterator[Record]:
@@ -82,10 +78,9 @@ def read_own(stream: BinaryIO, name: str) -> Iterator[Record]:
     for item in _checked_entries(stream, name):
         if isinstance(item, dict):
             leaf = text_or(item.get("leaf"))
-            yield FactRecord("format", {"format": "foldline", "version": VERSION, "dialect": ""})
-            yield FactRecord("session", item, 1)
-        elif isinstance(item, _Leaf):
-            leaf = item.id
+            if "format" in item:
+                yield FactRecord("format", {"format": "foldline", "version": VERSION, "dialect": ""})
+                yield FactRecord("session", item, 1)
         else:
             items.append(item)
             if isinstance(item, _Numbered):
@@ -117,12 +112,10 @@ def _records(item: _Numbered) -> Iterator[Record]:
         yield FactRecord("pinned", {"entry": entry.target, "on": entry.on, "text": entry.text}, line)
 
 
-def _checked_entries(
-    stream: BinaryIO, name: str
-) -> Iterator[dict[str, Any] | _Numbered | _Leaf | WarningRecord]:
+def _checked_entries(stream: BinaryIO, name: str) -> Iterator[dict[str, Any] | _Numbered | WarningRecord]:
     """Yield the header, then each entry that matches its id, or a warning in its place.
 
-    After a damaged entry ids differ from the file's; if the leaf's id does, the new one is yielded last.
+    After a damaged entry ids differ from the file's; if the leaf's id does, the new `leaf` is yielded last.
     """
     chain = Chain()
     header: dict[str, Any] | None = None
@@ -137,7 +130,7 @@ def _checked_entries(
             yield from _check(line, chain, name)
     leaf = text_or((header or {}).get("leaf"))
     if (new_leaf := chain.new_id(leaf)) not in (None, leaf):
-        yield _Leaf(str(new_leaf))
+        yield {"leaf": str(new_leaf)}
 
 
 def _header(line: Line, name: str) -> dict[str, Any]:
