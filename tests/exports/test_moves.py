@@ -250,6 +250,13 @@ def test_a_message_is_held_by_no_writer(form):
             assert entry.message.text.encode()[:20] in written.replace(b'\\"', b'"')
 
 
+@pytest.mark.parametrize(("tool", "folder"), [("pi", "--a-b-c--"), ("klaude-code", "a-b-c")])
+def test_a_session_is_put_where_the_transcripts_of_its_folder_are_looked_for(tool, folder):
+    _, result = export(entries(), tool, cwd="/a/b:c/")
+
+    assert f"/{folder}/" in result.place
+
+
 def test_an_unknown_format_is_refused_with_the_known_ones():
     with pytest.raises(
         InputError, match=r"unknown format 'word': choose one of jsonl, pi, claude-code, .*anthropic"
