@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -36,14 +37,6 @@ RECENT: Final = 60  # seconds since the last update of a stored session that may
 ATTEMPTS: Final = 10  # to find a call: it may be written just after it is made
 PAUSE: Final = 0.1  # seconds between them
 END: Final = 1024 * 1024  # bytes at the end of a transcript in which the call is searched
-
-
-class Listed(msgspec.Struct, frozen=True):
-    """A session in a list; `updated` is Unix time."""
-
-    id: str
-    updated: float
-    about: str
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -75,8 +68,8 @@ class Sessions(Protocol):
         """
         ...
 
-    async def listed(self, limit: int) -> list[Listed]:
-        """Return sessions, the last updated first."""
+    async def listed(self, limit: int) -> list[str]:
+        """Return a line for each session, the last updated first."""
         ...
 
     async def close(self) -> None:
@@ -122,22 +115,18 @@ class StoredSessions:
         return calling[0] if len(calling) == 1 else None
 
     async def _open_calls(self, name: str) -> tuple[ToolCall, ...]:
-        tail = [
-            entry for entry in await self._store.tail(name, 5) if isinstance(entry, Said)
-        ]  # marks may follow
-        return tail[-1].message.calls if tail else ()
+        tail = await self._store.tail(name, 5)  # marks may follow
+        said = [entry for entry in tail if isinstance(entry, Said)]
+        return said[-1].message.calls if said else ()
 
-    async def listed(self, limit: int) -> list[Listed]:
-        """Return the sessions of the store."""
-        return [
-            Listed(
-                info.id,
-                info.updated,
-                f"{info.messages:,} messages, {info.tokens:,} tokens, {info.compactions:,} compactions"
-                + (f": {redact(info.title)}" if info.title else ""),
-            )
-            for info in await self._store.sessions(limit=limit)
-        ]
+    async def listed(self, limit: int) -> list[str]:
+        """Return a line for each session of the store."""
+        lines: list[str] = []
+        for info in await self._store.sessions(limit=limit):
+            size = f"{info.messages:,} messages, {info.tokens:,} tokens, {info.compactions:,} compactions"
+            title = f": {redact(info.title)}" if info.title else ""
+            lines.append(_line(info.id, info.updated, size + title))
+        return lines
 
     async def close(self) -> None:
         """Close the sessions and the store."""
@@ -207,11 +196,11 @@ class TranscriptSessions:
         status = self._file.stat()
         return [FoundTranscript("named", self._file, status.st_mtime, status.st_size), *transcripts]
 
-    async def listed(self, limit: int) -> list[Listed]:
-        """Return the transcripts."""
-        transcripts = (await asyncio.to_thread(self._find))[:limit]
+    async def listed(self, limit: int) -> list[str]:
+        """Return a line for each transcript."""
         return [
-            Listed(found.id, found.modified, f"{found.agent}, {found.size:,} bytes") for found in transcripts
+            _line(found.id, found.modified, f"{found.agent}, {found.size:,} bytes")
+            for found in (await asyncio.to_thread(self._find))[:limit]
         ]
 
     async def _current(self, path: Path) -> _LoadedTranscript:
@@ -252,6 +241,10 @@ async def _find_soon(find: Callable[[], Awaitable[T | None]]) -> T | None:
             return result
         await asyncio.sleep(PAUSE)
     return None
+
+
+def _line(session: str, updated: float, about: str) -> str:
+    return f"- {session} {datetime.fromtimestamp(updated, UTC):%Y-%m-%d %H:%M} UTC, {about}"
 
 
 def _end_of(path: Path) -> bytes:

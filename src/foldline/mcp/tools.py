@@ -7,7 +7,6 @@ one of recall, and starts with recall's mark, so that recall does not find its o
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from foldline.core.cut.notes import MARK, WINDOW_MARK
@@ -123,11 +122,10 @@ class Answers:
         return answer
 
     async def _list(self, arguments: Arguments, _caller: Caller) -> str:
-        sessions = await self._sessions.listed(capped(arguments, "limit", LISTED))
-        lines = [f"- {entry.id} {_when(entry.updated)}, {entry.about}" for entry in sessions]
+        lines = await self._sessions.listed(capped(arguments, "limit", LISTED))
         if not lines:
             return f"{MARK}There is no session yet."
-        return _lines(f"{len(sessions)} sessions, the last updated first:", lines)
+        return _lines(f"{len(lines)} sessions, the last updated first:", lines)
 
     async def _info(self, arguments: Arguments, caller: Caller) -> str:
         session, where = await self._open(arguments, caller)
@@ -184,7 +182,3 @@ def _lines(head: str, lines: Sequence[str]) -> str:
         return "\n".join([f"{MARK}{head}", *shown, *([f"(and {left} more lines)"] if left else [])])
 
     return trimmed(lines, render, OFFLINE.count, newest=False)
-
-
-def _when(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"

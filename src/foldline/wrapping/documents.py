@@ -11,8 +11,9 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from copy import deepcopy
+from operator import setitem
 from typing import Any, Final, cast
 
 from foldline.errors import InputError
@@ -20,6 +21,7 @@ from foldline.errors import InputError
 YAML: Final = (".yaml", ".yml")
 Place = tuple[str, ...]  # the keys of a value, from the outermost table on
 Table = MutableMapping[str, Any]
+Changes = Sequence[tuple[Place, Any]]
 _INDENT: Final = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _VARIABLE: Final = re.compile(
@@ -34,14 +36,13 @@ class _Absent:
 ABSENT: Final = _Absent()
 
 
-def edited(name: str, text: str, changes: Sequence[tuple[Place, Any]]) -> str:
-    """Return a file's text with values set at paths, in order; ABSENT removes one.
+def edited(name: str, text: str, changes: Changes) -> str:
+    """Return a file's text with values set at paths, in order; ABSENT removes one that is there.
 
     The tables around a removed value stay. Raises InputError, naming the file, if it cannot be edited safely.
     """
     intended = values(name, text)
-    for path, value in changes:
-        _set(name, intended, path, value)
+    _change(name, intended, changes)
     if intended == values(name, text):
         return text
     try:
@@ -88,20 +89,27 @@ def value_at(table: Any, path: Place) -> Any:
     return table
 
 
-def _set(name: str, table: Table, path: Place, value: Any) -> None:
-    """Set or remove a value; missing tables are created."""
-    *tables, last = path
-    for key in tables:
-        if key not in table and value is ABSENT:
-            return
-        inner = table.setdefault(key, {})
-        if not isinstance(inner, MutableMapping):
-            raise InputError(f"{name} cannot be edited: {key!r} is not a table; it was not changed")
-        table = cast("Table", inner)
-    if value is ABSENT:
-        table.pop(last, None)
-    else:
-        table[last] = deepcopy(value)
+def _change(
+    name: str,
+    document: Table,
+    changes: Changes,
+    put: Callable[[Table, str, Any], None] = setitem,
+    new_table: Callable[[], Any] = dict[str, Any],
+) -> None:
+    """Set or remove values of a document; missing tables are created."""
+    for path, value in changes:
+        table = document
+        for key in path[:-1]:
+            if key not in table:
+                put(table, key, new_table())
+            inner = table[key]
+            if not isinstance(inner, MutableMapping):
+                raise InputError(f"{name} cannot be edited: {key!r} is not a table; it was not changed")
+            table = cast("Table", inner)
+        if value is ABSENT:
+            table.pop(path[-1], None)
+        else:
+            put(table, path[-1], deepcopy(value))
 
 
 def _json(text: str, intended: dict[str, Any]) -> str:
@@ -111,27 +119,17 @@ def _json(text: str, intended: dict[str, Any]) -> str:
     return result + ("\n" if text.endswith("\n") or not text else "")
 
 
-def _toml(name: str, text: str, changes: Sequence[tuple[Place, Any]]) -> str:
+def _toml(name: str, text: str, changes: Changes) -> str:
     try:
         import tomlkit  # noqa: PLC0415  an optional extra
     except ModuleNotFoundError as error:
         raise InputError(f"{name} is edited with tomlkit: pip install 'foldline[mcp]'") from error
     document = tomlkit.parse(text)
-    for path, value in changes:
-        *tables, last = path
-        table: Any = document
-        for depth, key in enumerate(tables, 1):
-            if key not in table:
-                table[key] = tomlkit.table(is_super_table=depth < len(tables))
-            table = table[key]
-        if value is ABSENT:
-            table.pop(last, None)
-        else:
-            table[last] = value
+    _change(name, document, changes, new_table=tomlkit.table)
     return tomlkit.dumps(document)  # pyright: ignore[reportUnknownMemberType]
 
 
-def _yaml(name: str, text: str, changes: Sequence[tuple[Place, Any]]) -> str:
+def _yaml(name: str, text: str, changes: Changes) -> str:
     yaml = _ruamel(name, "rt")
     from ruamel.yaml import util  # noqa: PLC0415  an optional extra
 
@@ -139,27 +137,18 @@ def _yaml(name: str, text: str, changes: Sequence[tuple[Place, Any]]) -> str:
     yaml.indent(mapping=2 if dash is not None else step, sequence=step, offset=dash)
     comments = text if document is None else ""
     document = cast("Any", {}) if document is None else document
-    for path, value in changes:
-        table = document
-        for key in path[:-1]:
-            if key not in table:
-                _put(table, key, {}, first=table is not document)
-            table = table[key]
-        if value is ABSENT:
-            table.pop(path[-1], None)
+
+    def put(table: Any, key: str, value: Any) -> None:
+        """Set a value; a new one goes first: the comment after the last one belongs to the next table."""
+        if key in table or table is document or not hasattr(table, "insert"):
+            table[key] = value
         else:
-            _put(table, path[-1], value, first=table is not document)
+            table.insert(0, key, value)
+
+    _change(name, document, changes, put)
     result = io.StringIO()
     yaml.dump(document, result)
     return comments + result.getvalue()
-
-
-def _put(table: Any, key: str, value: Any, *, first: bool) -> None:
-    """Set a value; a new one goes first: the comment after the last one belongs to the next table."""
-    if key in table or not first or not hasattr(table, "insert"):
-        table[key] = value
-    else:
-        table.insert(0, key, value)
 
 
 def _load_yaml(name: str, text: str) -> Any:
@@ -183,7 +172,7 @@ def _ruamel(name: str, kind: str) -> Any:
     return yaml
 
 
-def _env(text: str, changes: Sequence[tuple[Place, Any]]) -> str:
+def _env(text: str, changes: Changes) -> str:
     for (key,), value in changes:
         line = "" if value is ABSENT else f"{key}={value}\n"
         matches = [match for match in _VARIABLE.finditer(text) if match[1] == key]
