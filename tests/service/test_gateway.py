@@ -18,7 +18,7 @@ import foldline
 from foldline.errors import InputError
 from foldline.service.gateway import session_finder
 from foldline.service.gateway.agent_session import AgentSession
-from foldline.service.gateway.gateway import SUBAGENT
+from foldline.service.gateway.client import SUBAGENT
 from foldline.service.gateway.session_finder import SessionFinder, goes_on_from
 from foldline.session.links import links
 from foldline.testing import Answer, Refusal, Scripted

@@ -25,7 +25,7 @@ from foldline.core.decide.price import Price
 from foldline.core.log.log import said as entry_of
 from foldline.core.log.messages import Usage
 from foldline.service.feed import Feed, Webhooks
-from foldline.service.gateway.gateway import agent_of
+from foldline.service.gateway.client import agent_of
 from foldline.service.jobs.drafts import DraftLimit
 from foldline.service.metrics import Metrics
 from foldline.service.tenants import Tenant

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
@@ -166,7 +166,7 @@ class Exchange:
         if not stored:
             await self._store(reader)
         if self._folded and self._request.endpoint.comments:
-            yield b": foldline " + encode_utf8(dict(self._fold_fields())) + b"\n\n"
+            yield b": foldline " + encode_utf8(self._fold_fields()) + b"\n\n"
 
     async def _store(self, reader: ReplyReader) -> None:
         """Store the reply if it is complete; if that fails, it is sent all the same."""
@@ -190,7 +190,7 @@ class Exchange:
         vendor, model = self._request.endpoint.vendor, self._request.model
         usd = cost(usage, price) if usage is not None and price is not None else None
         seconds = time.perf_counter() - self._sent
-        self._metrics.replied(f"{vendor}:{model}", usage, usd, seconds)
+        self._metrics.replied(self._request.full_model, usage, usd, seconds)
         values = {
             tracing.OPERATION: "chat",
             tracing.PROVIDER: vendor,
@@ -232,12 +232,12 @@ class Exchange:
         figures = "; ".join(f"{name}={value}" for name, value in self._fold_fields().items())
         return [*headers, ("foldline-session", self._conversation.session.id), ("foldline-view", figures)]
 
-    def _fold_fields(self) -> Mapping[str, Any]:
+    def _fold_fields(self) -> dict[str, Any]:
         session = self._conversation.session
         fields: dict[str, Any] = {"session": session.id, "tokens": session.view_tokens}
         for receipt in self._receipts:
-            sizes = {"before": receipt.tokens_before, "after": receipt.tokens_after}
-            fields |= {"reason": receipt.reason, **sizes}
+            fields["reason"] = receipt.reason
+            fields |= {"before": receipt.tokens_before, "after": receipt.tokens_after}
         return fields
 
 

@@ -8,7 +8,6 @@ A request for a reply takes these steps. If one of the second to fourth fails, i
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -29,12 +28,13 @@ from foldline.service.access_log import REQUEST_ID
 from foldline.service.at_hand import at_hand, require
 from foldline.service.bodies import decoded, paced, read_body, while_there
 from foldline.service.gateway.agent_session import AgentSession, RequestModel
+from foldline.service.gateway.client import Client
 from foldline.service.gateway.compaction_answer import Compaction, compact_response, response, response_events
 from foldline.service.gateway.compaction_item import expand_body, make_item
 from foldline.service.gateway.endpoint import Endpoint, Vendor, gemini_endpoint, refusal
 from foldline.service.gateway.exchange import Exchange, Relayed, Send, relay_unchanged, to_response
 from foldline.service.gateway.request import AgentRequest, continues_a_reply, read_request
-from foldline.service.gateway.session_finder import SessionFinder, valid_name
+from foldline.service.gateway.session_finder import SessionFinder
 from foldline.service.gateway.upstream import (
     ROOTS,
     Headers,
@@ -53,7 +53,6 @@ from foldline.service.problems import Refused
 from foldline.service.tenants import TOO_MANY, Denied, Tenant, Tenants
 from foldline.session.session import Session
 from foldline.session.shared import summaries_by
-from foldline.stores.tree import is_user
 from foldline.summarizers import Summarizer
 
 log = logging.getLogger("foldline")
@@ -61,42 +60,6 @@ T = TypeVar("T")
 
 UNCHANGED: Final = "a request is sent unchanged"
 NO_KEY: Final = "send your own provider key: the service's key could reach other tenants' data"
-SESSION: Final = "foldline-session"  # the session's name
-USER: Final = "foldline-user"  # the user's name
-SUBAGENT: Final = (  # sent by a sub-agent of any client, Codex, Claude Code, OpenCode
-    "foldline-subagent",
-    "x-openai-subagent",
-    "x-claude-code-agent-id",
-    "x-parent-session-id",
-)
-
-_PRODUCT: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
-NAMES: Final = {  # of agents whose user agent has another name
-    "claude-cli": "claude-code",
-    "codex_cli_rs": "codex",
-    "codex_exec": "codex",
-    "codex-tui": "codex",
-    "codex_vscode": "codex",
-    "geminicli": "gemini-cli",
-}
-
-
-class _Origin(msgspec.Struct, frozen=True):
-    """The HTTP request of an agent and its tenant."""
-
-    http_request: Request
-    tenant: Tenant
-
-    @property
-    def user(self) -> str:
-        """The user of the session, as the client names it."""
-        named = self.http_request.headers.get(USER)
-        return named if is_user(named) else ""
-
-    @property
-    def subagent(self) -> bool:
-        """Whether a sub-agent sent it: its session is not folded by a threshold."""
-        return any(self.http_request.headers.get(name, "0") not in ("", "0", "false") for name in SUBAGENT)
 
 
 class Gateway:
@@ -121,32 +84,7 @@ class Gateway:
 
     async def ask(self, request: Request, endpoint: Endpoint, *, compact: bool = False) -> Response:
         """Answer a request for a model's reply or, with `compact`, for a compaction item."""
-        vendor = endpoint.vendor
-        tenant = await self._admit(request, vendor)
-        if isinstance(tenant, Response):
-            return tenant
-        try:
-            raw = await read_body(request, self._serve)
-            agent_request, raw = await decoded(raw, partial(_read_request, endpoint))
-            stateful = agent_request is None and continues_a_reply(raw)
-            may_lend_key = not (stateful and self._tenants.several)
-            query, headers = self._forwarded(request, vendor, may_lend_key=may_lend_key)
-        except Refused as error:
-            return refusal(vendor, error.status, str(error))
-        use_for_summaries(headers)
-        origin = _Origin(request, tenant)
-        async with AsyncExitStack() as cleanup:
-            try:
-                if agent_request is not None and (compact or agent_request.wants_item):
-                    return await self._answer_with_item(origin, agent_request, alone=compact)
-                path = endpoint.path + ("/compact" if compact else "")
-                send = partial(self._upstreams.send, vendor, "POST", path + query, headers)
-                relayed = await self._send_folded(origin, agent_request, raw, send, cleanup)
-            except httpx2.HTTPError as error:
-                return self._refuse_unreachable(vendor, error)
-            except ClientDisconnect:
-                return refusal(vendor, 400, "the client closed the connection")
-            return await to_response(relayed, cleanup.pop_all())
+        return await self._refusing(endpoint.vendor, self._ask(request, endpoint, compact=compact))
 
     async def generate(self, request: Request) -> Response:
         """Answer a request to a Gemini model; anything but a request for a reply is relayed."""
@@ -159,57 +97,73 @@ class Gateway:
         Bodies are streamed both ways. Without `vendor`, the headers determine it.
         """
         vendor = vendor or vendor_of(request.headers)
-        tenant = await self._admit(request, vendor)
-        if isinstance(tenant, Response):
-            return tenant
+        return await self._refusing(vendor, self._relay(request, vendor))
+
+    async def _refusing(self, vendor: Vendor, work: Awaitable[Response]) -> Response:
+        """Return a response, or an error in the format of the vendor's API."""
+        try:
+            return await work
+        except Refused as error:
+            return refusal(vendor, error.status, str(error), wait=error.more.get("wait"))
+        except ClientDisconnect:
+            return refusal(vendor, 400, "the client closed the connection")
+        except httpx2.HTTPError as error:  # the details are only logged
+            self._metrics.upstream_failed(vendor)
+            host, kind = urlsplit(self._upstreams.url(vendor)).netloc.rpartition("@")[2], type(error).__name__
+            log.warning("the model at %s cannot be reached: %s: %.200r", host, kind, str(error))
+            return refusal(vendor, 502, f"the model cannot be reached: {kind}")
+
+    async def _ask(self, request: Request, endpoint: Endpoint, *, compact: bool) -> Response:
+        vendor, tenant = endpoint.vendor, await self._admit(request)
+        raw = await read_body(request, self._serve)
+        agent_request, raw = await decoded(raw, partial(_read_request, endpoint))
+        stateful = agent_request is None and continues_a_reply(raw)
+        may_lend_key = not (stateful and self._tenants.several)
+        query, headers = self._forwarded(request, vendor, may_lend_key=may_lend_key)
+        use_for_summaries(headers)
+        client = Client(request, tenant)
+        if agent_request is not None and (compact or agent_request.wants_item):
+            return await self._answer_with_item(client, agent_request, alone=compact)
+        path = endpoint.path + ("/compact" if compact else "")
+        send = partial(self._upstreams.send, vendor, "POST", path + query, headers)
+        async with AsyncExitStack() as cleanup:
+            relayed = await self._send_folded(client, agent_request, raw, send, cleanup)
+            return await to_response(relayed, cleanup.pop_all())
+
+    async def _relay(self, request: Request, vendor: Vendor) -> Response:
+        await self._admit(request)
         path = request.scope["raw_path"].decode("ascii").removeprefix(ROOTS[vendor])
         decoded_path = unquote(path)
         if any(part.split(";")[0] == ".." for part in decoded_path.replace("\\", "/").split("/")):
-            return refusal(vendor, 404, f"paths must stay below {ROOTS[vendor]}")
+            raise Refused(404, "not found", f"paths must stay below {ROOTS[vendor]}")
         if self._tenants.holds_token(decoded_path):
-            return refusal(vendor, 400, "the URL contains a token of this service: remove it")
+            raise Refused(400, "the request is wrong", "the URL contains a token of this service: remove it")
         may_lend_key = keeps_nothing(request.method, decoded_path) or not self._tenants.several
-        try:
-            query, headers = self._forwarded(request, vendor, may_lend_key=may_lend_key)
-        except Refused as error:
-            return refusal(vendor, error.status, str(error))
+        query, headers = self._forwarded(request, vendor, may_lend_key=may_lend_key)
         length = request.headers.get("content-length")
         if length is not None:
             headers.append(("content-length", length))
         body = paced(request) if length or "transfer-encoding" in request.headers else None
+        response = await self._upstreams.send(vendor, request.method, path + query, headers, body)
         async with AsyncExitStack() as cleanup:
-            try:
-                upstream_response = await self._upstreams.send(
-                    vendor, request.method, path + query, headers, body
-                )
-            except Refused as error:
-                return refusal(vendor, error.status, str(error))
-            except httpx2.HTTPError as error:
-                return self._refuse_unreachable(vendor, error)
-            return await to_response(relay_unchanged(upstream_response, cleanup), cleanup.pop_all())
+            return await to_response(relay_unchanged(response, cleanup), cleanup.pop_all())
 
     # ---- admission and forwarded headers
 
-    async def _admit(self, request: Request, vendor: Vendor) -> Tenant | Response:
-        """Return the tenant of a request, or a refusal."""
+    async def _admit(self, request: Request) -> Tenant:
+        """Return the tenant of a request; raises Refused."""
         tenant = self._tenants.find(request)
         if isinstance(tenant, Denied):
             if tenant.wait:
-                return refusal(vendor, 429, TOO_MANY, wait=tenant.wait)
-            return refusal(
-                vendor, 401, "a token is needed: send it as the API key, or in the foldline-token header"
-            )
-        try:
-            require("write")
-        except Refused as error:
-            return refusal(vendor, error.status, str(error))
+                raise Refused(429, "too many requests", TOO_MANY, wait=tenant.wait)
+            how = "send it as the API key, or in the foldline-token header"
+            raise Refused(401, "a token is needed", f"a token is needed: {how}")
+        require("write")
         if seconds := await tenant.rate.wait():
-            return refusal(vendor, 429, "too many requests", wait=seconds)
+            raise Refused(429, "too many requests", wait=seconds)
         return tenant
 
-    def _forwarded(
-        self, request: Request, vendor: Vendor, *, may_lend_key: bool = True
-    ) -> tuple[str, Headers]:
+    def _forwarded(self, request: Request, vendor: Vendor, *, may_lend_key: bool) -> tuple[str, Headers]:
         """Return the query and headers to send to the provider.
 
         Raises Refused if the request has no key and may not use the service's.
@@ -225,22 +179,15 @@ class Gateway:
             headers.append((REQUEST_ID, at_hand().id))
         return query, headers
 
-    def _refuse_unreachable(self, vendor: Vendor, error: httpx2.HTTPError) -> Response:
-        """Return an error for an unreachable provider; the details are only logged."""
-        self._metrics.upstream_failed(vendor)
-        host = urlsplit(self._upstreams.url(vendor)).netloc.rpartition("@")[2]
-        log.warning("the model at %s cannot be reached: %s: %.200r", host, type(error).__name__, str(error))
-        return refusal(vendor, 502, f"the model cannot be reached: {type(error).__name__}")
-
     # ---- a request for a reply
 
     async def _send_folded(
-        self, origin: _Origin, request: AgentRequest | None, raw: bytes, send: Send, cleanup: AsyncExitStack
+        self, client: Client, request: AgentRequest | None, raw: bytes, send: Send, cleanup: AsyncExitStack
     ) -> Relayed:
         """Send a request, folded if needed; `cleanup` is closed after the reply is sent."""
         if request is None or not request.units:
             return relay_unchanged(await send(raw), cleanup)
-        finding = while_there(origin.http_request, self._session_of(origin, request, cleanup))
+        finding = while_there(client.http, self._session_of(client, request, cleanup))
         result = await _try_or_log(finding, UNCHANGED)
         if result is None:
             return relay_unchanged(await send(request.raw), cleanup)
@@ -251,33 +198,33 @@ class Gateway:
 
         async def prepare() -> bytes:
             await self._use_model(conversation, request)
-            return await exchange.prepare(origin.user)
+            return await exchange.prepare(client.user)
 
-        body = await _try_or_log(while_there(origin.http_request, prepare()), UNCHANGED)
-        return await exchange.run(body or request.raw, send, origin.tenant.sessions)
+        body = await _try_or_log(while_there(client.http, prepare()), UNCHANGED)
+        return await exchange.run(body or request.raw, send, client.tenant.sessions)
 
     # ---- a compaction item
 
-    async def _answer_with_item(self, origin: _Origin, request: AgentRequest, *, alone: bool) -> Response:
+    async def _answer_with_item(self, client: Client, request: AgentRequest, *, alone: bool) -> Response:
         """Answer with our compaction item: few providers can make one, and none reads another's."""
         if not request.units:
-            return refusal(request.endpoint.vendor, 400, "there is nothing to compact")
-        make = partial(self._compact, origin, request)
+            raise Refused(400, "the request is wrong", "there is nothing to compact")
+        make = partial(self._compact, client, request)
         if not alone and request.streamed:
             headers = [("content-type", "text/event-stream; charset=utf-8")]
             return await to_response(Relayed(200, headers, response_events(request, make)), AsyncExitStack())
-        compaction = await while_there(origin.http_request, make())
+        compaction = await while_there(client.http, make())
         return JSONResponse(compact_response(compaction) if alone else response(request, compaction))
 
-    async def _compact(self, origin: _Origin, request: AgentRequest) -> Compaction:
+    async def _compact(self, client: Client, request: AgentRequest) -> Compaction:
         """Fold the session of a request and return the item for its view."""
-        folding = self._fold_session(origin, request)
+        folding = self._fold_session(client, request)
         compaction = await _try_or_log(folding, "a history is folded without its session")
         return compaction or await self._fold_without_session(request)
 
-    async def _fold_session(self, origin: _Origin, request: AgentRequest) -> Compaction | None:
+    async def _fold_session(self, client: Client, request: AgentRequest) -> Compaction | None:
         async with AsyncExitStack() as cleanup:
-            conversation, request = await self._session_of(origin, request, cleanup)
+            conversation, request = await self._session_of(client, request, cleanup)
             self._use_request_summarizer(conversation, request)
             await self._use_model(conversation, request)
             async with conversation.lock:
@@ -289,8 +236,7 @@ class Gateway:
     async def _fold_without_session(self, request: AgentRequest) -> Compaction:
         """Return the item of a history that could not be stored: it alone has the folded view."""
         history = [msgspec.json.decode(element) for element in request.elements[request.lead :]]
-        name = f"{request.endpoint.vendor}:{request.model}"
-        limit = self._settings.model_info(name, self._serve.window).window.input_limit
+        limit = self._settings.model_info(request.full_model, self._serve.window).window.input_limit
         try:
             result = await foldline.acompact(
                 history, target=limit * 2 // 5, policy=self._serve.policy, dialect=request.endpoint.dialect
@@ -303,18 +249,16 @@ class Gateway:
     # ---- the session of a request
 
     async def _session_of(
-        self, origin: _Origin, request: AgentRequest, cleanup: AsyncExitStack
+        self, client: Client, request: AgentRequest, cleanup: AsyncExitStack
     ) -> tuple[AgentSession, AgentRequest]:
         """Return the session of a request and the request as the session has it."""
-        finder = SessionFinder(origin.tenant.sessions, partial(self._open_session, origin, request), cleanup)
+        finder = SessionFinder(client.tenant.sessions, partial(self._open_session, client, request), cleanup)
         resumed = await finder.resume(request)
         if resumed is not None:
             return resumed
-        name = origin.http_request.headers.get(SESSION)
-        conversation = await finder.find(request, name if name and valid_name(name) else None)
-        agent = agent_of(origin.http_request.headers.get("user-agent", ""))
-        if agent and conversation.tip is None:
-            await origin.tenant.note_agent(conversation.session.id, agent)
+        conversation = await finder.find(request, client.session)
+        if client.agent and conversation.tip is None:
+            await client.tenant.note_agent(conversation.session.id, client.agent)
         return conversation, request
 
     def _use_request_summarizer(self, conversation: AgentSession, request: AgentRequest) -> None:
@@ -322,7 +266,7 @@ class Gateway:
 
         It uses the key of the request, so it is set for the request, not on the session, which others share.
         """
-        name = f"{request.endpoint.vendor}:{request.model}"
+        name = request.full_model
         if conversation.model is None or conversation.model.name != name:
             info = self._settings.model_info(name, self._serve.window)
             conversation.model = RequestModel(name, info.name, self._summarizer(request, info))
@@ -338,21 +282,21 @@ class Gateway:
                     model.name, window=self._serve.window, dialect=request.endpoint.dialect
                 )
 
-    def _open_session(self, origin: _Origin, request: AgentRequest, name: str) -> Session:
+    def _open_session(self, client: Client, request: AgentRequest, name: str) -> Session:
         session = foldline.open(
-            origin.tenant.store,
+            client.tenant.store,
             name,
-            model=f"{request.endpoint.vendor}:{request.model}",
+            model=request.full_model,
             policy=self._serve.policy,
             window=self._serve.window,
             dialect=request.endpoint.dialect,
             system=request.system,
             tools=request.value("tools"),
-            subagent=origin.subagent,
+            subagent=client.subagent,
             summarizer=written_by(self._serve, lambda: None, None),
         )
-        session.make_drafts_by(origin.tenant.drafts)
-        origin.tenant.feed.watch(session)
+        session.make_drafts_by(client.tenant.drafts)
+        client.tenant.feed.watch(session)
         return closing(session)
 
     def _summarizer(self, request: AgentRequest, info: ModelInfo) -> Summarizer:
@@ -363,12 +307,6 @@ class Gateway:
         model = RequestKeyProvider(request.model, request.endpoint, url, info)
         missing = not request.model or providers.missing(f"{model.name}@{url}")
         return written_by(self._serve, lambda: None if missing else model, info)
-
-
-def agent_of(user_agent: str) -> str:
-    """Return the program of a user agent, by its first product; "" without one."""
-    product = _PRODUCT.match(user_agent)
-    return NAMES.get(product[0].lower(), product[0]) if product else ""
 
 
 def _read_request(endpoint: Endpoint, body: bytes) -> tuple[AgentRequest | None, bytes]:

@@ -61,6 +61,11 @@ class AgentRequest:
         return name if isinstance(name, str) else ""
 
     @property
+    def full_model(self) -> str:
+        """The name with the vendor: `openai:NAME`."""
+        return f"{self.endpoint.vendor}:{self.model}"
+
+    @property
     def streamed(self) -> bool:
         """Whether the request asks for a stream."""
         return self.endpoint.streamed or self.value("stream") is True

@@ -23,8 +23,7 @@ from foldline.waiting import run_off_loop
 
 log = logging.getLogger("foldline")
 
-_MADE: Final = re.compile(r"([0-9a-f]{16})-[0-9a-f]{8}")  # ids that begin with the first message's key
-_NAMED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")  # session names that a client may use
+MADE: Final = re.compile(r"([0-9a-f]{16})-[0-9a-f]{8}")  # ids that begin with the first message's key
 CANDIDATES: Final = 32  # conversations that are compared: the newest, besides open ones
 GENERATIONS: Final = 1_000  # conversations with one name
 BEHIND: Final = 8  # last entries of a session searched for its newest message
@@ -101,7 +100,7 @@ class SessionFinder:
         """Return the conversations whose first message has this key: open ones and the newest."""
         open_ids = [name for name in self._sessions if name.startswith(f"{first}-")][-CANDIDATES:]
         newest = await self._sessions.store.ids(f"{first}-", CANDIDATES)
-        return [name for name in dict.fromkeys([*open_ids, *newest]) if _MADE.fullmatch(name)]
+        return [name for name in dict.fromkeys([*open_ids, *newest]) if MADE.fullmatch(name)]
 
     async def _of_name(self, name: str) -> list[str]:
         """Return the conversations of a name, newest generation first, including those not stored yet."""
@@ -176,11 +175,6 @@ async def _link_to(origin: Session, child: Session, link: Link) -> None:
             await origin.note(LINK, **cast("dict[str, Any]", msgspec.to_builtins(link)))
     except FoldlineError as error:
         log.warning("session %s: its link to %s is not stored: %s", origin.id, child.id, error)
-
-
-def valid_name(name: str) -> bool:
-    """Return whether a client may use a session name."""
-    return bool(_NAMED.fullmatch(name)) and not _MADE.fullmatch(name)
 
 
 def _generation(session: str, name: str) -> int:

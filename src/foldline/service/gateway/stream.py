@@ -46,16 +46,12 @@ class ReplyReader:
     def _read(self, plain: bytes) -> None:
         self._size += len(plain)
         if self._size > READ_MOST:
-            self._stop_reading()
+            self._unreadable = self.begun = True  # the rest only passes
+            self._buffer.clear()
             return
         self._buffer += plain
         if self._streamed:
             self._take_events()
-
-    def _stop_reading(self) -> None:
-        """Stop reading: the rest only passes."""
-        self._unreadable = self.begun = True
-        self._buffer.clear()
 
     @property
     def _as_events(self) -> bool:
