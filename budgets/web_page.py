@@ -67,7 +67,7 @@ def walk(clicks: Clicks) -> None:
     """Open a session, look at everything, and do everything but a fork, which copies it."""
     page = clicks.look("first paint, service just begun")
     clicks.look("again")
-    for panel, *_ in PANELS:
+    for panel in PANELS:
         clicks.look(f"panel {panel}", f"/panel/{panel}?q=config", partial=True)
     first, *_, last = _entries(page)
     clicks.look("earlier messages", f"/earlier?before={first}", partial=True)

@@ -6,14 +6,14 @@ import pytest
 from tests.service.api.client import FILLER, api
 from tests.service.web.browser import ARGUMENTS, SECONDS, find_chromium, open_page
 
-from foldline.service.web import savings
+from foldline.service.web import savings_book
 from foldline.testing import Scripted
 
 
 @pytest.fixture(autouse=True)
 def patient_pages(monkeypatch):
     """Pages wait for figures until they are read: a person is shown those that are there after 0.3 s."""
-    monkeypatch.setattr(savings, "PATIENCE", SECONDS)
+    monkeypatch.setattr(savings_book, "PATIENCE", SECONDS)
 
 
 @pytest.fixture(

@@ -42,7 +42,7 @@ def test_nothing_that_a_session_holds_runs(page, service):
     page.locator(".fold-line.holds summary").click()
     assert HOSTILE in page.locator(".fold-line.holds").inner_text()
     clean()
-    for _, name in PANELS:
+    for name, _ in PANELS.values():
         panel(page, name)
         clean()
     for path in ("/web/", "/web/?q=script", "/web/s/hostile?problem=" + HOSTILE.replace("&", "%26")):
@@ -195,7 +195,7 @@ def test_a_phone_scrolls_down_alone(chromium, service):
             "login",
             "replay",
             f"s/{name}/download?format=codex",
-            *(f"s/{name}?panel={one}&q=Question" for one, _ in PANELS),
+            *(f"s/{name}?panel={one}&q=Question" for one in PANELS),
         ):
             page.goto(f"/web/{path}")
             narrow(path)
@@ -277,7 +277,7 @@ def test_axe_finds_nothing(page, service, axe, scheme):
         "connect",
         "replay",
         f"s/{name}/download?format=codex",
-        *(f"s/{name}?panel={one}&q=Question" for one, _ in PANELS),
+        *(f"s/{name}?panel={one}&q=Question" for one in PANELS),
     ):
         page.goto(f"/web/{place}")
         check(place)

@@ -89,7 +89,7 @@ def test_the_list_searches_begins_and_imports(browser):
 def test_every_panel_shows_a_folded_session(browser):
     browser.client.begin("one", messages=chat(20))
     browser.client.post("/sessions/one/compact")
-    for panel, _ in PANELS:
+    for panel in PANELS:
         page = browser.get("/web/s/one", panel=panel, q="Question")
         assert 'aria-current="true"' in page
         asked = {"params": {"q": "Question"}, "headers": {"hx-request": "true"}}
@@ -768,7 +768,7 @@ def test_nothing_that_a_session_holds_is_markup(browser):
     pages = [browser.get("/web/"), browser.get("/web/", q="script")]
     pages += [
         browser.get("/web/s/one", panel=name, q="alert", notice=HOSTILE, problem=HOSTILE, draft=HOSTILE)
-        for name, _ in PANELS
+        for name in PANELS
     ]
     pages += [
         browser.post("/web/s/one/preview", instructions=HOSTILE),

@@ -29,10 +29,11 @@ from foldline.service.gateway.client import agent_of
 from foldline.service.jobs.drafts import DraftLimit
 from foldline.service.metrics import Metrics
 from foldline.service.tenants import Tenant
-from foldline.service.web import savings
+from foldline.service.web import savings_book
 from foldline.service.web.list_page import ListedSession, ListQuery
 from foldline.service.web.overview import DAYS, HEIGHT, bars
-from foldline.service.web.savings import SavingsBook, Sum, counted
+from foldline.service.web.savings import Sum, counted
+from foldline.service.web.savings_book import SavingsBook
 from foldline.stores import MemoryStore
 
 USAGE = Usage(input=1_000, cache_read=8_000, cache_write=1_000, output=100)
@@ -79,14 +80,14 @@ async def test_each_reply_behind_a_fold_saves_what_the_fold_took_out():
             await said(session, number)
         before = await figures(store)
         assert (before.begins[:11], before.model) == ("Question 0.", "sonnet")
-        assert before.size == USAGE.total
+        assert before.at.size == USAGE.total
         assert (before.whole.replies, before.whole.saved, before.whole.gain) == (12, 0, 0)
         assert before.whole.spent == pytest.approx(12 * (PAID + 15.0 * 100 / 1e6))
         receipt = await session.compact()
         less = receipt.tokens_before - receipt.tokens_after
         assert less > 100
         folded = await both(store, before)
-        assert (folded.size, folded.whole.saved, folded.at.folds) == (receipt.tokens_after, 0, 1)
+        assert (folded.at.size, folded.whole.saved, folded.at.folds) == (receipt.tokens_after, 0, 1)
         await said(session, 12)
         await said(session, 13)
         found = await both(store, folded)
@@ -114,7 +115,7 @@ async def test_branches_count_with_what_holds_on_them_and_a_fork_with_what_is_it
         folded = await figures(store)
         await session.branch(left)  # where nothing is folded
         back = await both(store, folded)
-        assert back.size == USAGE.total
+        assert back.at.size == USAGE.total
         await said(session, 13)
         found = await both(store, back)
         assert found.whole.saved == folded.whole.saved
@@ -282,17 +283,17 @@ async def test_figures_that_cannot_be_made_leave_those_of_the_others(monkeypatch
     store = MemoryStore()
     for name in ("broken", "sound"):
         await session_on(store, name=name).append(asks("Look at the sea."), assistant("Yes."))
-    real = savings.counted
+    real = savings_book.counted
 
     async def breaks(store, info, *given):
         if info.id == "broken":
             raise ZeroDivisionError
         return await real(store, info, *given)
 
-    monkeypatch.setattr(savings, "counted", breaks)
+    monkeypatch.setattr(savings_book, "counted", breaks)
     found = await book_of(store).look(await store.sessions())
     assert found["sound"].begins == "Look at the sea."
-    assert found["broken"].size is None
+    assert found["broken"].at.size is None
 
 
 async def test_of_a_session_that_is_deleted_nothing_is_kept(monkeypatch):
@@ -300,7 +301,7 @@ async def test_of_a_session_that_is_deleted_nothing_is_kept(monkeypatch):
     for name in ("left", "deleted", "meanwhile"):
         await session_on(store, name=name).append(asks("My secret."), assistant("Yes.", model=name))
     book = book_of(store)
-    real = savings.counted
+    real = savings_book.counted
 
     async def slow(store, info, *given):
         found = await real(store, info, *given)
@@ -308,7 +309,7 @@ async def test_of_a_session_that_is_deleted_nothing_is_kept(monkeypatch):
             await store.purge(info.id)
         return found
 
-    monkeypatch.setattr(savings, "counted", slow)
+    monkeypatch.setattr(savings_book, "counted", slow)
     await book.look(await store.sessions())
     assert set(await store.key_values.values("savings")) == {"left", "deleted"}
     assert set(book.models) == {"left", "deleted"}

@@ -77,13 +77,11 @@ def _new_id() -> str:
 def _usage(compaction: Compaction) -> dict[str, Any]:
     """Return the usage of the summaries."""
     usages = [receipt.usage for receipt in compaction.receipts if receipt.usage is not None]
-    read = sum(receipt.cache_read for receipt in usages)
-    input_tokens = sum(receipt.input + receipt.cache_write for receipt in usages) + read
-    output_tokens = sum(receipt.output for receipt in usages)
+    total, output = sum(usage.total for usage in usages), sum(usage.output for usage in usages)
     return {
-        "input_tokens": input_tokens,
-        "input_tokens_details": {"cached_tokens": read},
-        "output_tokens": output_tokens,
+        "input_tokens": total - output,
+        "input_tokens_details": {"cached_tokens": sum(usage.cache_read for usage in usages)},
+        "output_tokens": output,
         "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": input_tokens + output_tokens,
+        "total_tokens": total,
     }

@@ -152,7 +152,7 @@ async def show_fold(request: PageRequest, result: CompactionResult, title: str, 
 def to_message(request: PageRequest, entry: str, **query_fields: str) -> Response:
     """Redirect to a message anywhere in the history."""
     query = request.back(**query_fields).headers["location"].partition("?")[2]
-    return RedirectResponse(f"{BASE}/s/{segment(request.session)}/at/{segment(entry)}?{query}", 303)
+    return RedirectResponse(f"{request.place}/at/{segment(entry)}?{query}", 303)
 
 
 def why(nothing: Nothing) -> str:

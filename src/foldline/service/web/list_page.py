@@ -50,7 +50,7 @@ class ListedSession(msgspec.Struct, frozen=True):
     @property
     def size(self) -> int | None:
         """The tokens of the next request; None if unknown."""
-        return self.savings.size if self.known and self.info.messages else None
+        return self.savings.at.size if self.known and self.info.messages else None
 
     @property
     def folds(self) -> int | None:

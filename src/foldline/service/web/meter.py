@@ -27,6 +27,7 @@ KINDS: Final = {  # the CSS class of each category
 PROMPT, TOOLS = "system prompt", "tools"  # sent apart from the messages
 APART: Final = {PROMPT: "system", TOOLS: "toolset"}
 WIDTH, HEIGHT = 1_000.0, 220.0  # of the plot
+SLICES: Final = 40  # parts of it that can be clicked, at most
 WARM, HOT, FULL = 0.70, 0.85, 0.95  # shares of the usable tokens
 
 
@@ -162,9 +163,9 @@ class Slice(msgspec.Struct, frozen=True):
     length: float
 
 
-def slices(points: Sequence[TimePoint], most: int = 40) -> list[Slice]:
-    """Divide the plot into at most so many equal parts, each with the message in its middle."""
-    count = min(most, len(points))
+def slices(points: Sequence[TimePoint]) -> list[Slice]:
+    """Divide the plot into equal parts, each with the message in its middle."""
+    count = min(SLICES, len(points))
     parts: list[Slice] = []
     for number in range(count):
         point = points[(2 * number + 1) * len(points) // (2 * count)]

@@ -25,7 +25,7 @@ from foldline.service.jobs.replays import ReplayJobs
 from foldline.service.problems import Refused, status_of, words_of
 from foldline.service.tenants import TOO_MANY, Denied, Tenant, Tenants
 from foldline.service.web.rendering import HEADERS, rendered, segment
-from foldline.service.web.savings import SavingsBook
+from foldline.service.web.savings_book import SavingsBook
 from foldline.stores.base import SessionInfo
 
 log = logging.getLogger("foldline")
@@ -48,7 +48,11 @@ def to_session(name: str, at: str = "", **fields: str) -> Response:
     """Redirect to a session's page, to an anchor in it, with query fields such as a notice."""
     query = f"?{urlencode(fields)}" if fields else ""
     anchor = f"#{at}" if at else ""
-    return RedirectResponse(f"{BASE}/s/{segment(name)}{query}{anchor}", 303)
+    return RedirectResponse(f"{_place(name)}{query}{anchor}", 303)
+
+
+def _place(session: str) -> str:
+    return f"{BASE}/s/{segment(session)}"
 
 
 class PageHandlers:
@@ -120,6 +124,11 @@ class PageRequest:
         return unquote(self.path["session"])
 
     @property
+    def place(self) -> str:
+        """The address of that session's page; "" if the path names none."""
+        return _place(self.session) if "session" in self.path else ""
+
+    @property
     def savings(self) -> SavingsBook:
         """The costs and savings of the tenant's sessions."""
         return self._shared.savings_of(self.tenant)
@@ -176,10 +185,13 @@ class PageRequest:
     def page(
         self, template: str, status: int = 200, headers: dict[str, str] | None = None, **context: Any
     ) -> Response:
-        """Render a page; `here` is its place in the navigation, `tenant` is set if tokens are."""
+        """Render a page; `here` is its place in the navigation, `at` that of its session.
+
+        `tenant` is set if tokens are.
+        """
         tenant = self.tenant.name if self.serve.tokens else ""
-        defaults = {"base": BASE, "here": "", "problem": "", "raw": self.raw, "tenant": tenant}
-        return rendered(template, status, headers, **defaults | context)
+        defaults = {"here": "", "at": self.place, "problem": "", "raw": self.raw, "tenant": tenant}
+        return rendered(template, status, headers, base=BASE, **defaults | context)
 
     def problem(self, status: int, title: str, detail: str) -> Response:
         """Render a page that shows an error."""

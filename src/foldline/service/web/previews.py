@@ -18,9 +18,9 @@ from foldline.service.bodies import read_form
 from foldline.service.problems import Refused
 from foldline.service.web.actions import plain, show_fold, why
 from foldline.service.web.meter import Segment, segmented
-from foldline.service.web.page_request import BASE, PageRequest, to_session
+from foldline.service.web.page_request import PageRequest, to_session
 from foldline.service.web.prose import diff
-from foldline.service.web.rendering import plural, segment
+from foldline.service.web.rendering import plural
 from foldline.service.web.shown import newest_fold, who
 from foldline.session.recall import HIDDEN
 from foldline.terminal import clean
@@ -53,8 +53,8 @@ async def preview(request: PageRequest) -> Response:
     result = await _make(request, instructions)
     if result.id is None:
         return await _page(request, PreviewStep(result), instructions)
-    place = f"{BASE}/s/{segment(request.session)}/preview/{result.id}"
-    return RedirectResponse(f"{place}?{urlencode({'instructions': instructions})}", 303)
+    query = urlencode({"instructions": instructions})
+    return RedirectResponse(f"{request.place}/preview/{result.id}?{query}", 303)
 
 
 async def show(request: PageRequest) -> Response:

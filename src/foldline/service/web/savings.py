@@ -1,4 +1,4 @@
-"""The cost of a session and the savings of its folds, counted from its log and stored next to it.
+"""The cost of a session and the savings of its folds, counted from its log.
 
 Every request after a fold is smaller by the tokens that the folds on its path removed: these are saved. Their
 price is the average price of the rest of that request's input, by its own usage. Unknown prices are counted
@@ -7,39 +7,25 @@ separately, never guessed.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
 import time
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
-from contextvars import Context
-from functools import cache, cached_property
+from collections.abc import AsyncIterable, Callable, Iterable
+from functools import cached_property
 from typing import Final
 
 import msgspec
 
-from foldline.catalogue import Catalogue
 from foldline.core.cut.edits import folds
 from foldline.core.decide.price import Price, cost
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pruned, Receipt, Said, dated
-from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
-from foldline.errors import FoldlineError, StoreError
-from foldline.loading.restore import AGENTS, KEPT_SECONDS
-from foldline.service.tenants import Tenant
+from foldline.errors import StoreError
 from foldline.service.web.shown import line
 from foldline.session.branch_summary import BRANCH_NOTE
 from foldline.session.kept import MODEL, kept_in
 from foldline.session.links import LINK
 from foldline.session.tree import first_words
 from foldline.stores.base import SessionInfo, Store
-from foldline.stores.key_values import pack, unpack
 
-log = logging.getLogger("foldline")
-
-SPACE: Final = "savings"
-AT_ONCE: Final = 64  # figures written in one step
-PATIENCE: Final = 0.3  # seconds that a page waits for missing figures
 UNKNOWN: Final = ""  # an unknown day or model
 NAME: Final = 80  # characters of a name
 FREE: Final = ("", "offline", "by hand")  # writers of summaries that cost nothing
@@ -80,7 +66,7 @@ class Sum(msgspec.Struct, omit_defaults=True):
         return self.saved_usd - self.summaries_usd
 
 
-class _At(msgspec.Struct, frozen=True, omit_defaults=True):
+class At(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state after an entry: folds in effect, tokens removed, the next request's size."""
 
     folds: int = 0
@@ -103,7 +89,7 @@ class Savings(msgspec.Struct, omit_defaults=True, dict=True):
     begins: str = ""
     model: str = ""
     window: int | Window | None = None
-    at: _At = _At()
+    at: At = At()
     made: list[str] = []
     folds: dict[str, int] = {}
     days: dict[str, dict[str, Sum]] = {}
@@ -112,11 +98,6 @@ class Savings(msgspec.Struct, omit_defaults=True, dict=True):
     def whole(self) -> Sum:
         """The sum of all days and models, cached at its first use."""
         return summed(total for models in self.days.values() for total in models.values())
-
-    @property
-    def size(self) -> int | None:
-        """The tokens of the next request; None if unknown."""
-        return self.at.size
 
     @property
     def models(self) -> set[str]:
@@ -138,50 +119,42 @@ def summed(sums: Iterable[Sum]) -> Sum:
 
 async def counted(store: Store, info: SessionInfo, known: Savings | None, price_of: PriceOf) -> Savings:
     """Return the figures of a stored session; if it has only grown, read its new entries alone."""
-    savings = None
+    begun = [Savings()]
     if known is not None and known.last == known.leaf and known.entries <= info.entries:
-        copy = msgspec.msgpack.decode(msgspec.msgpack.encode(known), type=Savings)
-        savings = await _Counter(copy, price_of, straight=True).read(
-            store.all(info.id, after=known.entries), info
-        )
-    if savings is None:
-        savings = await _Counter(Savings(), price_of).read(store.all(info.id), info)
-    assert savings is not None
-    savings.begins = savings.begins or line(await first_words(store, info.id), NAME)
-    return savings
+        begun.insert(0, msgspec.msgpack.decode(msgspec.msgpack.encode(known), type=Savings))
+    for savings in begun:
+        entries = store.all(info.id, after=savings.entries)
+        if await _Counter(savings, price_of).read(entries, info):
+            savings.begins = savings.begins or line(await first_words(store, info.id), NAME)
+            return savings
+    raise StoreError(f"the log of session {info.id} does not lead to its newest entry")
 
 
 class _Counter:
-    """Counts entries in the order of the log; with `straight` each must follow the one before."""
+    """Counts entries in the order of the log, from those on that were counted before."""
 
-    def __init__(self, savings: Savings, price_of: PriceOf, *, straight: bool = False) -> None:
+    def __init__(self, savings: Savings, price_of: PriceOf) -> None:
         self._savings = savings
         self._price_of = price_of
-        self._straight = straight
-        self._places: dict[str | None, _At] = {None: _At(), savings.last: savings.at}
+        self._places: dict[str | None, At] = {None: At(), savings.last: savings.at}
 
-    async def read(self, entries: AsyncIterable[Entry], info: SessionInfo) -> Savings | None:
-        """Count entries; None if a straight path does not lead to the leaf."""
+    async def read(self, entries: AsyncIterable[Entry], info: SessionInfo) -> bool:
+        """Count entries; return False if they do not all go on from counted ones, up to the leaf."""
         savings = self._savings
         async for entry in entries:
-            if self._straight and entry.parent != savings.last:
-                return None
-            at = self._places[entry.parent]
-            if self._straight:
-                self._places.clear()
-            self._places[entry.id] = self._count(entry, at)
+            if entry.parent not in self._places:
+                return False
+            self._places[entry.id] = self._count(entry, self._places[entry.parent])
             savings.last = entry.id
             savings.entries += 1
             if savings.entries == info.entries:  # others may be appended meanwhile
                 break
         if info.leaf not in self._places:
-            if self._straight:
-                return None
-            self._places[info.leaf] = _At(size=None)
+            return False
         savings.leaf, savings.at = info.leaf, self._places[info.leaf]
-        return savings
+        return True
 
-    def _count(self, entry: Entry, at: _At) -> _At:
+    def _count(self, entry: Entry, at: At) -> At:
         """Count an entry, and return the state after it."""
         match entry:
             case Said():
@@ -204,7 +177,7 @@ class _Counter:
                 pass
         return at
 
-    def _count_message(self, entry: Said, at: _At) -> _At:
+    def _count_message(self, entry: Said, at: At) -> At:
         message, usage = entry.message, entry.message.usage
         size = None if at.size is None else at.size + entry.tokens
         if message.role != "assistant":
@@ -220,15 +193,15 @@ class _Counter:
         else:
             total.usd += cost(usage, price)
             read = msgspec.structs.replace(usage, output=0)
-            if sent := _input(usage):
-                total.saved_usd += at.out * cost(read, price) / sent
+            if read.total:
+                total.saved_usd += at.out * cost(read, price) / read.total
             else:
                 total.unpriced_saved += at.out
-        if usage is not None and _input(usage):
-            size = _input(usage) + usage.output
+        if usage is not None and usage.total > usage.output:
+            size = usage.total
         return msgspec.structs.replace(at, size=size, said=True)
 
-    def _count_fold(self, entry: Compacted | Pruned, at: _At) -> _At:
+    def _count_fold(self, entry: Compacted | Pruned, at: At) -> At:
         receipt: Receipt = entry.receipt
         if folds(entry):
             self._savings.made.append(entry.id)
@@ -237,9 +210,8 @@ class _Counter:
             return msgspec.structs.replace(at, size=None)
         if isinstance(entry, Compacted):
             self._count_summary(receipt.price, receipt.summarizer, entry.at)
-        less = (
-            max(0, receipt.tokens_before - receipt.tokens_after) if at.said else 0
-        )  # a hand-off starts with a fold
+        # a hand-off starts with a fold
+        less = max(0, receipt.tokens_before - receipt.tokens_after) if at.said else 0
         self._savings.folds[entry.id] = less
         return msgspec.structs.replace(at, out=at.out + less, size=receipt.tokens_after)
 
@@ -253,135 +225,3 @@ class _Counter:
         day = UNKNOWN if at is None else time.strftime("%Y-%m-%d", time.gmtime(at))
         models = self._savings.days.setdefault(day, {})
         return models.setdefault(self._savings.model, Sum())
-
-
-def _input(usage: Usage) -> int:
-    return usage.input + usage.cache_read + usage.cache_write
-
-
-# ---- all sessions
-
-
-class SavingsBook:
-    """The figures of one tenant's sessions, read in the background, the last requested first.
-
-    They are derived data: stored next to the log, and updated when the log has changed.
-    """
-
-    def __init__(self, tenant: Tenant, catalogue: Catalogue) -> None:
-        self.version = 0  # increases with every change
-        self._tenant = tenant
-        self._look_up = cache(catalogue.look_up)
-        self._known: dict[str, Savings] | None = None
-        self._waiting: dict[str, SessionInfo] = {}
-        self._reading: asyncio.Task[None] | None = None
-        self._scanned = False  # whether all sessions were checked
-
-    async def look(self, sessions: Sequence[SessionInfo]) -> dict[str, Savings]:
-        """Return the figures of sessions by id; waits at most `PATIENCE` seconds for changed ones."""
-        if self._known is None:
-            stored = await self._tenant.values.values(SPACE)
-            read = {name: unpack(raw, Savings) for name, raw in stored.items()}
-            self._known = {name: savings for name, savings in read.items() if savings is not None}
-        known = self._known
-        if len(known) > await self._tenant.store.count():
-            await self._forget(
-                known, known.keys() - {info.id for info in await self._tenant.store.sessions()}
-            )
-        behind = {info.id: info for info in sessions if not _fresh(known.get(info.id), info)}
-        if behind or not self._scanned:
-            self._waiting = {**behind, **self._waiting}
-            if self._reading is None or self._reading.done():
-                self._reading = asyncio.create_task(self._read_safely(known), context=Context())
-            await asyncio.wait({self._reading}, timeout=PATIENCE)
-        return {info.id: known[info.id] for info in sessions if info.id in known}
-
-    async def names(self, sessions: Sequence[SessionInfo]) -> dict[str, str]:
-        """Return the name of each session by its id: its title, else its first words, else its id."""
-        names: dict[str, str] = {}
-        for info in sessions:
-            known = (self._known or {}).get(info.id)
-            if known is None or not _fresh(known, info):
-                begins = "" if info.title else await first_words(self._tenant.store, info.id)
-                known = Savings(begins=line(begins, NAME))
-            names[info.id] = known.name_of(info)
-        return names
-
-    def window_of(self, model: str, window: int | Window | None) -> int | None:
-        """Return the context window of a model in tokens; None if unknown."""
-        info = self._look_up(model, window)
-        return info.window.context if info.known else None
-
-    @property
-    def behind(self) -> int:
-        """How many sessions are not read yet."""
-        return len(self._waiting)
-
-    @property
-    def agents(self) -> list[str]:
-        """The agents of all sessions."""
-        return sorted({savings.agent for savings in (self._known or {}).values() if savings.agent})
-
-    @property
-    def models(self) -> list[str]:
-        """The models of all sessions."""
-        return list({model for savings in (self._known or {}).values() for model in savings.models})
-
-    async def _read_safely(self, known: dict[str, Savings]) -> None:
-        try:
-            await self._read(known)
-        except StoreError as error:  # retried at the next look
-            log.info("the figures of sessions cannot be read: %s", error)
-
-    async def _read(self, known: dict[str, Savings]) -> None:
-        """Read the waiting sessions, at first all that changed since their figures were stored."""
-        if not self._scanned:
-            self._scanned = True
-            infos = await self._tenant.store.sessions()
-            self._waiting |= {info.id: info for info in infos if not _fresh(known.get(info.id), info)}
-        agents = await self._tenant.values.values(AGENTS)
-        new: dict[str, bytes] = {}
-        while self._waiting:
-            info = next(iter(self._waiting.values()))
-            savings = await self._count(info, known.get(info.id))
-            if (agent := agents.get(info.id)) is not None:
-                savings.agent = agent.decode("utf-8", "replace")
-            known[info.id], new[info.id] = savings, pack(savings)
-            self._waiting.pop(info.id, None)
-            self.version += 1
-            if len(new) == AT_ONCE or not self._waiting:
-                await self._keep(new)
-                await self._forget(known, new)
-                new = {}
-
-    async def _count(self, info: SessionInfo, known: Savings | None) -> Savings:
-        try:
-            return await counted(self._tenant.store, info, known, lambda model: self._look_up(model).price)
-        except FoldlineError as error:  # damaged or deleted
-            log.info("the figures of session %s cannot be read: %s", info.id, error)
-        except Exception:  # the other sessions are read anyway
-            log.exception("the figures of session %s cannot be read", info.id)
-        return Savings(info.entries, info.leaf, at=_At(size=None))
-
-    async def _keep(self, new: dict[str, bytes]) -> None:
-        """Store figures, unless the store is read-only."""
-        with contextlib.suppress(StoreError):
-            await self._tenant.values.put_all(SPACE, new, seconds=KEPT_SECONDS)
-
-    async def _forget(self, known: dict[str, Savings], names: Iterable[str]) -> None:
-        """Drop the figures of deleted sessions, here and in the store."""
-        for name in names:
-            if await self._tenant.store.info(name) is None:
-                known.pop(name, None)
-                with contextlib.suppress(StoreError):
-                    await self._tenant.values.delete(SPACE, name)
-
-    async def close(self) -> None:
-        """Stop reading."""
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.wait([self._reading])
-
-
-def _fresh(known: Savings | None, info: SessionInfo) -> bool:
-    return known is not None and (known.entries, known.leaf) == (info.entries, info.leaf)

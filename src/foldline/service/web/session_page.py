@@ -31,7 +31,7 @@ from foldline.service.web import prose
 from foldline.service.web.meter import course, meter, slices
 from foldline.service.web.page_request import BASE, RAW, PageRequest, to_session
 from foldline.service.web.rendering import segment
-from foldline.service.web.shown import Item, answers, grouped, largest, newest_fold, sent, state_of, within
+from foldline.service.web.shown import Item, answers, grouped, largest, newest_fold, sent, state_of
 from foldline.session.links import is_start, links
 from foldline.session.tree import prompt_at
 from foldline.waiting import run_off_loop
@@ -40,27 +40,20 @@ PAGE: Final = 50  # messages and boundaries at once
 LIVE: Final = 1_000  # items between two polls, or on an open page
 FIRST_SHOWN: Final = "foldline-first"  # the header with the first message of an open page
 PASSED: Final = ("panel", "q", "notice", "undo")  # query fields kept in a redirect to a message
+CHANGED: Final = {"hx-trigger": "changed"}  # the panel reloads itself
 FIRST, NEWEST = 20, 180  # messages of a long view that its panel shows
 LATEST: Final = 1_000  # messages in which the largest are searched
 LARGEST: Final = 8
-PANELS: Final = (
-    ("view", "Sent"),
-    ("receipts", "Folds"),
-    ("rules", "Rules"),
-    ("tokens", "Tokens"),
-    ("ledger", "Ledger"),
-    ("tree", "Branches"),
-    ("recall", "Recall"),
-)
-OPERATION: Final[dict[str, Operation[Any]]] = {  # behind each panel
-    "view": history.read_view,
-    "receipts": boundaries.list_boundaries,
-    "rules": messages.list_constraints,
-    "ledger": boundaries.read_ledger,
-    "tokens": boundaries.read_timeline,
-    "tree": tree.list_branches,
-    "recall": history.recall,
+PANELS: Final[dict[str, tuple[str, Operation[Any]]]] = {
+    "view": ("Sent", history.read_view),
+    "receipts": ("Folds", boundaries.list_boundaries),
+    "rules": ("Rules", messages.list_constraints),
+    "tokens": ("Tokens", boundaries.read_timeline),
+    "ledger": ("Ledger", boundaries.read_ledger),
+    "tree": ("Branches", tree.list_branches),
+    "recall": ("Recall", history.recall),
 }
+"""The title of each panel, and the operation behind it."""
 
 
 async def session_page(
@@ -75,11 +68,8 @@ async def session_page(
     head = await _head(request, page.items)
     shown = _history_context(page, *_on_page(request, page), head["boundaries"], newest=not before)
     if request.partial:  # after a button: update the open page
-        changed = {
-            "hx-trigger": "changed",
-            "hx-trigger-after-settle": "folded" if notices["undo"] else "done",
-        }
-        return request.page("in_place.html", headers=changed, later=None, **head, **shown, **notices)
+        settled = {"hx-trigger-after-settle": "folded" if notices["undo"] else "done"}
+        return request.page("in_place.html", headers=CHANGED | settled, **head, **shown, **notices)
     formats = await request.ask(transfers.list_formats)
     return request.page(
         "session.html",
@@ -152,7 +142,7 @@ def _history_context(
     return {
         "groups": grouped(items, fold, newest=newest),
         "answers": answered,
-        "within": within(answered),
+        "within": {result.message.entry for result in answered.values()},  # shown with their calls
         "late": [
             (place, result)
             for place, result in answered.items()
@@ -206,12 +196,9 @@ async def since(request: PageRequest) -> Response:
     on_page, before = _on_page(request, page)
     items, known = (on_page, []) if reload else (new, old[-PAGE:])
     shown = _history_context(page, items, before, head["boundaries"], known=known)
-    changed = {"hx-trigger": "changed"}  # the panel reloads itself
     if not reload:
-        return request.page("since.html", headers=changed, **head, **shown)
-    return request.page(
-        "in_place.html", headers=changed, later=None, **head, **shown, notice="", problem="", undo=""
-    )
+        return request.page("since.html", headers=CHANGED, **head, **shown)
+    return request.page("in_place.html", headers=CHANGED, **head, **shown, notice="", undo="")
 
 
 async def raw(request: PageRequest) -> Response:
@@ -261,11 +248,11 @@ async def print_page(request: PageRequest) -> Response:
 async def panel(request: PageRequest) -> Response:
     """Show a panel."""
     name = request.path["panel"]
-    if name not in OPERATION:
+    if name not in PANELS:
         return request.problem(404, "No such panel", "")
     if not request.partial:
         query = request.http.url.query
-        place = f"{BASE}/s/{segment(request.session)}?panel={name}"
+        place = f"{request.place}?panel={name}"
         return RedirectResponse(f"{place}&{query}" if query else place, 303)
     content = await panel_content(request, name, await request.ask(history.read_stats))
     newest = "before=" not in request.http.headers.get("hx-current-url", "")
@@ -283,14 +270,14 @@ async def minimap(request: PageRequest) -> Response:
 
 async def panel_content(request: PageRequest, name: str, stats: StatsResult) -> dict[str, Any]:
     """Return the context of a panel; the first panel for an unknown name."""
-    name = name if name in OPERATION else PANELS[0][0]
+    name = name if name in PANELS else next(iter(PANELS))
     words = request.query.get("q", "")[:1_000]
     context: dict[str, Any] = {"panel": name, "stats": stats.stats, "spent": stats.spent, "q": words}
     if name == "recall":
         query = RecallQuery(words)
         data = await request.ask(history.recall, query=query) if words.strip() else HitList([])
     else:
-        data = await request.ask(OPERATION[name])
+        data = await request.ask(PANELS[name][1])
     match name:
         case "view":
             view = cast("ViewResult", data)

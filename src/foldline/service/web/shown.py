@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -151,10 +151,9 @@ def grouped(items: Sequence[Item], fold: ShownBoundary | None, *, newest: bool =
     inside = [isinstance(item, ShownMessage) and item.how == "folded" for item in items]
     places = [number for number, folded in enumerate(inside) if folded]
     for last, following in pairwise(places):
-        between = range(last + 1, following)
-        if all(_may_be_inside(items[number]) for number in between):
-            for number in between:
-                inside[number] = True
+        between = items[last + 1 : following]
+        if all(isinstance(item, ShownBoundary) or item.how == "excluded" for item in between):
+            inside[last + 1 : following] = [True] * len(between)
     groups: list[Group] = []
     for item, folded in zip(items, inside, strict=True):
         if folded and groups and groups[-1].folded:
@@ -187,10 +186,6 @@ def _at_their_cuts(items: Sequence[Item], fold: ShownBoundary | None) -> list[It
             rest.append(item)
     ordered = [item for following in rest for item in (*at[following.entry], following)]
     return [item for item in ordered if item.entry != in_group]
-
-
-def _may_be_inside(item: Item) -> bool:
-    return isinstance(item, ShownBoundary) or item.how == "excluded"
 
 
 def newest_fold(boundaries: Sequence[ShownBoundary]) -> ShownBoundary | None:
@@ -233,8 +228,3 @@ def answers(items: Sequence[Item]) -> dict[Place, PairedResult]:
         else:
             calls |= {part.call: (item.entry, n) for n, part in enumerate(item.parts) if part.kind == "call"}
     return results
-
-
-def within(results: Mapping[Place, PairedResult]) -> set[str]:
-    """Return the entries of messages that are shown with their calls."""
-    return {result.message.entry for result in results.values()}
