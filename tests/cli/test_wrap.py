@@ -112,8 +112,20 @@ def url(monkeypatch):
 
 def write(home, agent):
     for name, text in FILES[agent].items():
-        (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).write_text(text)
+        put(home / name, text)
+
+
+def put(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def install(home, program):
+    """Put a program into a folder that is made for the PATH; return the folder."""
+    path = home / "bin" / program
+    put(path, "#!/bin/sh\n")
+    path.chmod(0o755)
+    return path.parent
 
 
 def tree(home):
@@ -218,8 +230,7 @@ def test_what_was_changed_since_stays_and_only_ours_is_taken_out(foldline, home,
 )
 def test_hermes_is_led_by_the_provider_that_it_is_set_to(foldline, home, url, model, variable, upstream):  # noqa: PLR0917
     path = home / ".hermes/config.yaml"
-    path.parent.mkdir()
-    path.write_text(f"model: {{{model}, default: m}}\n")
+    put(path, f"model: {{{model}, default: m}}\n")
     done = foldline("wrap", "hermes", "--gateway", url)
     assert done.code == 0
     assert ("--openai-upstream" in done.err) == bool(upstream)
@@ -244,8 +255,7 @@ def test_hermes_is_led_by_the_provider_that_it_is_set_to(foldline, home, url, mo
 )
 def test_hermes_with_no_provider_that_can_be_led_is_refused(foldline, home, url, model):
     path = home / ".hermes/config.yaml"
-    path.parent.mkdir()
-    path.write_text(f"model: {model}\n")
+    put(path, f"model: {model}\n")
     before = tree(home)
     refused = foldline("wrap", "hermes", "--gateway", url)
     assert refused.code == 2
@@ -321,10 +331,7 @@ def test_an_agent_that_is_not_installed_is_wrapped_with_a_warning(foldline, home
     done = foldline("wrap", "claude", "--gateway", url)
     assert done.code == 0
     assert "no `claude` was found on the PATH" in done.err
-    program = home / "bin/claude"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
+    install(home, "claude")
     assert foldline("wrap", "claude", "--gateway", url).err == ""
 
 
@@ -351,8 +358,7 @@ def test_a_file_that_cannot_be_edited_safely_is_refused_by_name_and_left_as_it_i
         Path(name).suffix, ("opencode", ".config/opencode")
     )
     path = home / folder / name
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
+    put(path, text)
     before = tree(home)
     refused = foldline("wrap", agent, "--gateway", url)
     assert refused.code == 2
@@ -436,8 +442,7 @@ def test_unwrapping_goes_on_behind_a_file_that_cannot_be_edited(foldline, home, 
 def test_an_agent_that_asks_another_provider_keeps_its_own_compaction(  # noqa: PLR0917
     foldline, home, url, agent, file, text, named
 ):
-    (home / file).parent.mkdir(parents=True)
-    (home / file).write_text(text)
+    put(home / file, text)
     before = tree(home)
     refused = foldline("wrap", agent, "--gateway", url)
     assert refused.code == 2
@@ -525,12 +530,11 @@ def test_where_the_copy_is_gone_only_ours_is_taken_out(foldline, home, url):
 
 def test_what_stood_there_is_told_of_without_its_secrets(foldline, home, url):
     path = home / ".config/opencode/opencode.json"
-    path.parent.mkdir(parents=True)
     own = {
         "provider": {"anthropic": {"options": {"baseURL": "https://me:pw@proxy.example/v1"}}},
         "mcp": {"foldline": {"type": "local", "environment": {"API_KEY": "s3cr3t-Value9"}}},
     }
-    path.write_text(json.dumps(own))
+    put(path, json.dumps(own))
     done = foldline("wrap", "opencode", "--gateway", url)
     assert "baseURL was 'https://[redacted]@proxy.example/v1'" in done.err
     assert "mcp.foldline was " in done.err
@@ -554,11 +558,7 @@ def test_without_a_gateway_nothing_is_set_unless_it_is_forced(foldline, home):
 
 def test_the_doctor_says_what_is_set_and_what_to_do(foldline, home, url, monkeypatch):
     write_transcript(home, Path.cwd(), "codex")
-    program = home / "bin/codex"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{install(home, 'codex')}{os.pathsep}{os.environ['PATH']}")
     told = foldline("doctor", "--gateway", url, "--json").json
     assert told["gateways"] == {url: True}
     codex = told["agents"]["codex"]
@@ -589,14 +589,9 @@ def test_the_doctor_says_what_is_set_and_what_to_do(foldline, home, url, monkeyp
 def test_the_doctor_does_not_advise_wrapping_claude_code_that_has_the_plugin(
     foldline, home, url, monkeypatch
 ):
-    program = home / "bin/claude"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.setenv("PATH", str(install(home, "claude")))
     settings = home / ".claude/settings.json"
-    settings.parent.mkdir()
-    settings.write_text('{"enabledPlugins": {"foldline@foldline": true}}')
+    put(settings, '{"enabledPlugins": {"foldline@foldline": true}}')
     told = foldline("doctor", "--gateway", url)
     assert "Claude Code: not wrapped, plugin" in told.out
     assert "foldline wrap claude" not in told.out

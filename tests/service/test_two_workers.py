@@ -30,11 +30,10 @@ from tests.service.test_compaction_item import (  # noqa: F401
     test_a_history_from_before_it_and_an_edited_one_behind_it_are_branches,
     test_it_compacts_again_in_a_tool_loop_and_behind_a_restart,
 )
-from tests.service.test_gateway import (  # noqa: F401
-    chat,
+from tests.service.test_gateway import test_an_edited_history_becomes_a_branch  # noqa: F401
+from tests.service.test_own_summaries import (  # noqa: F401
     test_a_client_that_compacts_by_itself_goes_on_in_a_child,
     test_a_session_that_the_client_names_is_that_one,
-    test_an_edited_history_becomes_a_branch,
 )
 
 pytestmark = pytest.mark.slow

@@ -9,6 +9,11 @@ from tests.service.api.test_sessions import *  # noqa: F403
 from tests.service.api.test_turns import *  # noqa: F403
 from tests.service.served import two_workers  # noqa: F401
 from tests.service.test_gateway import *  # noqa: F403
+from tests.service.test_gateway_failures import *  # noqa: F403
+from tests.service.test_own_summaries import *  # noqa: F403
+from tests.service.web.test_entry import *  # noqa: F403
+from tests.service.web.test_fold_pages import *  # noqa: F403
+from tests.service.web.test_page_parts import *  # noqa: F403
 from tests.service.web.test_pages import *  # noqa: F403
 from tests.service.web.test_replay import *  # noqa: F403
 

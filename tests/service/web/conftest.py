@@ -1,10 +1,11 @@
-"""One Chromium and one service for each file of these tests."""
+"""One Chromium, one browser without scripts, and one service of each for each file of these tests."""
 
 from __future__ import annotations
 
 import pytest
 from tests.service.api.client import FILLER, api
 from tests.service.web.browser import ARGUMENTS, SECONDS, find_chromium, open_page
+from tests.service.web.plain_browser import browsing
 
 from foldline.service.web import savings_book
 from foldline.testing import Scripted
@@ -46,3 +47,19 @@ def _answer(asked):
 def page(chromium, service):
     with open_page(chromium, service.url) as page:
         yield page
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    store = f"sqlite:///{tmp_path_factory.mktemp('pages') / 's.db'}"
+    with browsing(store=store) as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(shared):
+    """A browser; what its test has begun, and chosen, is deleted behind it."""
+    yield shared
+    shared.http.cookies.clear()
+    for one in shared.client.get("/sessions", limit=100).json()["sessions"]:
+        shared.client.send("DELETE", f"/sessions/{one['id']}")

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import gzip
+import html
 import http.client
 import re
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
-from tests.service.api.client import api, chat, user
-from tests.service.web.test_pages import Browser
+from tests.service.api.client import chat, reply, user
+from tests.service.web.plain_browser import TOKEN, browsing
 
+import foldline
 from foldline.service.web import list_page
 from foldline.service.web.page_request import within
 
-TOKEN = "secret-for-pages"
-
 
 def test_a_link_leads_on_behind_the_token_and_signing_out_forgets_that():
-    with api(tokens={TOKEN: "ada"}, headers={"Authorization": f"Bearer {TOKEN}"}) as (client, _):
-        client.begin("one", title="The one", messages=[user("Hello.")])
-        browser = Browser(client)
+    with browsing(token=TOKEN, tenant="ada") as browser:
+        browser.client.begin("one", title="The one", messages=[user("Hello.")])
         page = browser.get("/web/s/one", panel="rules")
         assert "Enter a token" in page
         to = re.search(r'name="to" value="([^"]+)"', page)[1]
@@ -34,7 +33,46 @@ def test_a_link_leads_on_behind_the_token_and_signing_out_forgets_that():
         assert "Enter a token" in browser.post("/web/logout")
         assert "Enter a token" in browser.get("/web/s/one")
         assert not list(browser.http.cookies.jar)
-        browser.http.close()
+
+
+def test_a_token_is_typed_once():
+    with browsing(token=TOKEN) as browser:
+        assert "Enter a token" in browser.get("/")
+        assert "token is not valid" in browser.post("/web/login", 401, token="wrong")
+        assert "Sessions" in browser.post("/web/login", token=TOKEN)
+        cookie = next(iter(browser.http.cookies.jar))
+        assert (cookie.path, cookie.has_nonstandard_attr("HttpOnly")) == ("/web", True)
+        assert "no sessions yet" in browser.get("/web/")
+
+
+@pytest.mark.parametrize("name", ["a/b", "50%2F", ".", "..", ".b", "a b?c#d", "ж"])
+def test_a_session_that_a_program_named_anyhow_is_opened(tmp_path, name):
+    store = f"sqlite:///{tmp_path / 's.db'}"
+    with foldline.open_sync(store, name) as session:
+        session.append(user("Look at the sea."), reply("Yes."))
+    with browsing(store=store, token=TOKEN) as browser:
+        browser.post("/web/login", token=TOKEN)
+        place = re.search(r'href="(/web/s/[^"]+)"', browser.get("/web/"))[1]
+        assert "Look at the sea." in browser.get(place)
+        page = browser.post(f"{place}/do/rename", title="A title")
+        assert "A title" in page
+        assert f'action="{place}/preview"' in page
+        browser.http.cookies.clear()
+        login = browser.get(place)  # asks for the token, and leads on
+        to = html.unescape(re.search(r'name="to" value="([^"]*)"', login)[1])
+        assert "Look at the sea." in browser.post("/web/login", token=TOKEN, to=to)
+
+
+def test_a_login_leads_to_a_long_address_and_says_what_is_wrong_with_a_long_token():
+    with browsing(token=TOKEN) as browser:
+        place = "/web/?" + urlencode({"f": "/" * 1_300})
+        assert len(place) > 3_900
+        to = html.unescape(re.search(r'name="to" value="([^"]*)"', browser.get(place))[1])
+        assert to == place
+        assert "Sessions" in browser.post("/web/login", token=TOKEN, to=to)
+        assert "token is not valid" in browser.post("/web/login", 401, token="x" * 20_000)
+        browser.http.cookies.clear()
+        assert 'name="to" value="/web/"' in browser.get(f"{place}{'x' * 4_000}")
 
 
 @pytest.mark.parametrize(
@@ -50,14 +88,6 @@ def test_a_link_leads_on_behind_the_token_and_signing_out_forgets_that():
 )
 def test_a_token_leads_to_no_other_place(address):
     assert within(address) == "/web/"
-
-
-@pytest.fixture
-def browser():
-    with api() as (client, _):
-        made = Browser(client)
-        yield made
-        made.http.close()
 
 
 def test_what_is_not_there_and_what_fails_is_a_page(browser, monkeypatch, caplog):

@@ -8,25 +8,10 @@ from pathlib import Path
 import pytest
 from tests.service.api.client import api, reply, user
 from tests.service.web.browser import DESKTOP, DROP, PHONE, menu, open_page, wait_for
-from tests.service.web.test_pages import Browser
-from tests.support import patient
+from tests.service.web.plain_browser import TOKEN, browsing
 
 from foldline.service.web.connecting import FRAMEWORKS, USUAL, agents, frameworks
 from foldline.service.web.shown import marked
-
-
-@pytest.fixture
-def browser(tmp_path):
-    with api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _):
-        made = Browser(client)
-        yield made
-        made.http.close()
-
-
-def part(browser, page, **query):
-    """The list as htmx asks for it again."""
-    path = re.search(r'id="list"[^>]* hx-get="([^"]+)"', page)[1].replace("&amp;", "&")
-    return browser.http.get(path, params=query or None, headers={"hx-request": "true"})
 
 
 def test_the_first_steps_are_commands_for_each_agent_and_framework():
@@ -51,23 +36,21 @@ def test_an_empty_list_shows_them_and_fills_by_itself(browser):
     assert f"foldline wrap claude --gateway {browser.client.url}" in page
     assert "foldline wrap claude" in browser.get("/web/connect")
     assert "Nothing saved since" in browser.get("/web/overview")
-    assert part(browser, page).status_code == 204  # nothing has changed
+    assert browser.again(page, "list").status_code == 204  # nothing has changed
     browser.client.begin("first", title="The first", messages=[user("Hello."), reply("Hello.")])
-    found = part(browser, page)
+    found = browser.again(page, "list")
     assert "The first" in found.text
     assert "folds in" not in browser.get("/web/s/first")  # in thousands of turns
     assert "<html" not in found.text
-    assert part(browser, found.text).status_code == 204
+    assert browser.again(found.text, "list").status_code == 204
     assert "<html" in browser.get("/web/list")  # without a script it is the page
 
 
 def test_a_service_for_others_does_not_tell_where_its_store_is(tmp_path):
-    token = "secret-for-pages"
-    given = {"tokens": {token: "default"}, "headers": {"Authorization": f"Bearer {token}"}}
-    with api(store=f"sqlite:///{tmp_path / 'hidden.db'}", **given) as (client, _):
-        found = patient.get(f"{client.url}/web/", headers={"foldline-token": token})
-        assert "foldline-token" in found.text
-        assert "hidden.db" not in found.text
+    with browsing(store=f"sqlite:///{tmp_path / 'hidden.db'}", token=TOKEN) as browser:
+        page = browser.post("/web/login", token=TOKEN)
+        assert "foldline-token" in page
+        assert "hidden.db" not in page
 
 
 def test_many_files_are_imported_at_once(browser):
@@ -229,14 +212,9 @@ def test_a_title_of_blanks_is_none(browser):
 
 def test_an_overview_in_which_nothing_has_changed_is_not_put_in_place(browser):
     browser.client.begin("one", messages=[user("Hello."), reply("Hello.")])
-
-    def again(page):
-        path = re.search(r'id="overview" hx-get="([^"]+)"', page)[1]
-        return browser.http.get(path, headers={"hx-request": "true"})
-
     page = browser.get("/web/overview")
-    assert again(page).status_code == 204
+    assert browser.again(page, "overview").status_code == 204
     browser.client.say("one", user("And?"))
-    found = again(page)
+    found = browser.again(page, "overview")
     assert found.status_code == 200
-    assert again(found.text).status_code == 204
+    assert browser.again(found.text, "overview").status_code == 204

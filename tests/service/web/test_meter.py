@@ -7,9 +7,10 @@ from tests.service.api.client import FILLER
 
 from foldline.agent.spending import Spending
 from foldline.core.measure.window import Window
+from foldline.lab.panels import colours
 from foldline.service.api.boundaries import TimePoint
 from foldline.service.api.history import ShownMessage, ShownPart, StatsResult
-from foldline.service.web.meter import meter, slices
+from foldline.service.web.meter import KINDS, meter, slices
 from foldline.session.view import Stats
 
 
@@ -72,3 +73,10 @@ def test_a_map_has_parts_of_one_length_that_lead_to_all_of_a_session():
     assert found[-1].message in (94, 95)
     assert [one.entry for one in slices(points[:2])] == ["e0", "e1"]
     assert slices([]) == []
+
+
+def test_the_page_and_the_drawings_of_the_lab_share_their_colours(browser):
+    style = browser.http.get("/web/static/page.css").text
+    known = colours([])
+    for category, name in KINDS.items():
+        assert f"--{name}: {known[category]};" in style

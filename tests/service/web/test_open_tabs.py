@@ -7,12 +7,11 @@ import re
 import pytest
 from tests.service.api.client import api, chat, reply, user
 from tests.service.web.browser import message, open_page, panel, say, wait_for
-from tests.service.web.test_pages import Browser
+from tests.service.web.plain_browser import PART, browsing
 
 from foldline.service.web.page_request import STOP_ASKING
 
 TOKEN = "secret-for-open-tabs"
-PART = {"hx-request": "true"}
 
 
 @pytest.mark.slow
@@ -77,8 +76,7 @@ def test_a_token_that_ended_is_asked_for_and_what_was_written_is_there_behind_it
 
 
 def test_a_part_of_a_page_without_a_token_leads_the_page_to_the_form_for_one():
-    with api(tokens={TOKEN: "ada"}, headers={"Authorization": f"Bearer {TOKEN}"}) as (client, _):
-        browser = Browser(client)
+    with browsing(token=TOKEN, tenant="ada") as browser:
 
         def asked(page):
             found = browser.http.get(
@@ -88,11 +86,11 @@ def test_a_part_of_a_page_without_a_token_leads_the_page_to_the_form_for_one():
             return found.headers["hx-redirect"]
 
         assert (
-            asked(f"{client.url}/web/s/one?panel=rules") == "/web/login?to=%2Fweb%2Fs%2Fone%3Fpanel%3Drules"
+            asked(f"{browser.client.url}/web/s/one?panel=rules")
+            == "/web/login?to=%2Fweb%2Fs%2Fone%3Fpanel%3Drules"
         )
-        assert asked(f"{client.url}/web/") == asked("http://[") == asked("") == "/web/login"
+        assert asked(f"{browser.client.url}/web/") == asked("http://[") == asked("") == "/web/login"
         assert 'name="to" value="/web/"' in browser.get(asked("https://evil.example//evil.example/"))
-        browser.http.close()
 
 
 @pytest.mark.slow
@@ -121,12 +119,9 @@ def test_a_page_of_a_session_that_is_deleted_says_so(page, service):
     message(page, "Hello.").wait_for()
 
 
-def test_a_part_of_a_deleted_session_tells_it_and_an_action_fails():
-    with api() as (client, _):
-        browser = Browser(client)
-        found = browser.http.get("/web/s/nobody/since", headers=PART)
-        assert found.status_code == STOP_ASKING
-        assert "This session was deleted." in found.text
-        assert "script-src 'self'" in found.headers["content-security-policy"]
-        assert browser.http.post("/web/s/nobody/preview", headers=PART).status_code == 404
-        browser.http.close()
+def test_a_part_of_a_deleted_session_tells_it_and_an_action_fails(browser):
+    found = browser.part("/web/s/nobody/since")
+    assert found.status_code == STOP_ASKING
+    assert "This session was deleted." in found.text
+    assert "script-src 'self'" in found.headers["content-security-policy"]
+    assert browser.press("/web/s/nobody/preview").status_code == 404

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.service.api.client import api
-from tests.service.web.test_pages import Browser
+from tests.service.web.plain_browser import Browser, browsing
 
 from foldline.files import safe_name
 from foldline.service.jobs import replays
@@ -39,10 +39,8 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def browser():
-    with api() as (client, _):
-        made = Browser(client)
+    with browsing() as made:
         yield made
-        made.http.close()
 
 
 def begin(browser, file=RESEARCH, name=None, policies=("none", "pi"), **fields):
@@ -210,7 +208,7 @@ def test_of_a_file_no_other_session_is_offered_again_and_no_report_that_was_too_
 
 def test_the_page_says_how_far_it_is(browser):
     place = begin(browser, LONG, policies=("none", "foldline"))
-    part = browser.http.get(place, headers={"hx-request": "true"}).text
+    part = browser.part(place).text
     assert "<html" not in part
     assert f'hx-get="{place}" hx-trigger="every 1s"' in part
     held = re.findall(r"<(?:a|button)\b[^>]*>", part)
@@ -223,7 +221,7 @@ def test_the_page_says_how_far_it_is(browser):
     assert "http-equiv" not in pages[-1]
     assert "Done in" in pages[-1]
     browser.post(f"{place}/drop")
-    assert browser.http.get(place, headers={"hx-request": "true"}).status_code == 286  # asks no more
+    assert browser.part(place).status_code == 286  # asks no more
 
 
 def test_what_a_replay_lacks_is_told_drawings_without_their_extra_and_folds_in_a_large_window(
@@ -265,11 +263,9 @@ def test_what_cannot_be_begun_is_told_with_the_form_as_it_was(browser):
 
 
 def test_a_file_larger_than_may_be_is_refused(tmp_path):
-    with api(max_body=20_000) as (client, _):
-        browser = Browser(client)
+    with browsing(max_body=20_000) as browser:
         files = {"file": ("x.jsonl", RESEARCH.read_bytes())}
         assert "20,000 bytes at most" in browser.post("/web/replay", 413, files=files, policy="pi")
-        browser.http.close()
 
 
 def test_only_so_many_at_once_and_so_many_kept(browser, folder, monkeypatch):
@@ -295,21 +291,17 @@ def test_only_so_many_at_once_and_so_many_kept(browser, folder, monkeypatch):
 
 def test_one_that_takes_too_long_is_stopped(folder, monkeypatch):
     monkeypatch.setattr(replays, "SECONDS", 0.2)
-    with api() as (client, _):
-        browser = Browser(client)
+    with browsing() as browser:
         page = wait(browser, begin(browser, LONG, policies=ALL))[-1]
         assert "it took longer than" in page
         assert not processes(folder)
-        browser.http.close()
 
 
 def test_the_service_takes_its_replays_along(folder):
-    with api() as (client, _):
-        browser = Browser(client)
+    with browsing() as browser:
         for _ in range(3):
             begin(browser, LONG, policies=ALL)
         assert running(folder)
         assert all(one.stat().st_mode & 0o077 == 0 for one in folder.glob("foldline-replay-*"))
-        browser.http.close()
     assert not processes(folder)
     assert not list(folder.iterdir())

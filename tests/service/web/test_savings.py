@@ -10,10 +10,9 @@ from pathlib import Path
 import httpx2
 import msgspec
 import pytest
-from tests.service.api.client import Client, api, chat, reply, user
+from tests.service.api.client import Client, chat, reply, user
 from tests.service.served import run_gateway
-from tests.service.web.test_list import browser, part  # noqa: F401 - a fixture
-from tests.service.web.test_pages import Browser
+from tests.service.web.plain_browser import Browser, browsing
 from tests.support.live import session_on
 from tests.support.talk import assistant, reminder, system
 from tests.support.talk import user as asks
@@ -189,7 +188,7 @@ def test_a_session_of_the_gateway_has_its_agent_model_size_and_savings():
             made.http.close()
 
 
-def test_the_list_is_sorted_filtered_and_says_what_is_not_known(browser):  # noqa: F811
+def test_the_list_is_sorted_filtered_and_says_what_is_not_known(browser):
     browser.client.begin("small", title="A small one", messages=[user("Hello."), reply("Hello.")])
     browser.client.begin("large", title="A large one", messages=chat(10))
     raw = Path("examples/research.jsonl").read_bytes()
@@ -210,21 +209,18 @@ def test_the_list_is_sorted_filtered_and_says_what_is_not_known(browser):  # noq
     assert names(f="SMALL one")[0] == ["small"]
     assert names(agent="pi")[0] == [imported]
     assert "No session matches" in names(f="zebra")[1]
-    shown = part(browser, names(f="small")[1]).status_code
-    assert shown == 204
+    assert browser.again(names(f="small")[1], "list").status_code == 204
     browser.client.say("small", user("More."))
-    assert part(browser, page).status_code == 200
+    assert browser.again(page, "list").status_code == 200
 
 
 def test_what_was_read_is_kept_beside_the_log_and_goes_with_it(tmp_path):
     store = f"sqlite:///{tmp_path / 's.db'}"
-    with api(store=store) as (client, _):
-        browser_ = Browser(client)
-        client.begin("one", messages=chat(5))
-        client.begin("two", messages=chat(5))
-        browser_.get("/web/overview")
-        client.send("DELETE", "/sessions/two")
-        browser_.http.close()
+    with browsing(store=store) as browser:
+        browser.client.begin("one", messages=chat(5))
+        browser.client.begin("two", messages=chat(5))
+        browser.get("/web/overview")
+        browser.client.send("DELETE", "/sessions/two")
     again = foldline.stores.find_store(store)
 
     async def kept():
@@ -267,16 +263,14 @@ def test_an_absurd_time_in_one_session_leaves_every_page_and_the_figures_of_the_
         await opened.close()
 
     asyncio.run(begin())
-    with api(store=store) as (client, _):
-        pages = Browser(client)
-        client.begin("sound", messages=[user("Look at the sea."), reply("Yes.")])
+    with browsing(store=store) as pages:
+        pages.client.begin("sound", messages=[user("Look at the sea."), reply("Yes.")])
         page = listed(pages)
         assert "Look at the sea." in page
         assert "not read yet" not in pages.get("/web/overview")
         for name in ("odd0", "odd1", "odd2"):
             for path in ("", "/print", "/download", "/download?format=pi&save=1", "/panel/tokens"):
                 pages.checked(pages.http.get(f"/web/s/{name}{path}"), 200)
-        pages.http.close()
 
 
 async def test_figures_that_cannot_be_made_leave_those_of_the_others(monkeypatch):
@@ -318,7 +312,7 @@ async def test_of_a_session_that_is_deleted_nothing_is_kept(monkeypatch):
     assert book.models == ["left"]
 
 
-def test_a_fold_that_was_undone_does_not_hold(browser):  # noqa: F811
+def test_a_fold_that_was_undone_does_not_hold(browser):
     browser.client.begin("one", messages=chat(20))
     browser.client.post("/sessions/one/compact")
     assert '<span class="badge fold">1</span>' in listed(browser)
