@@ -111,22 +111,10 @@ def serve_http(server: RecallServer, host: str, port: int, ready: Callable[[str]
 
         async def run() -> None:
             try:
-                await _ReadyServer(config, lambda: ready(url)).serve([listener])
+                await uvicorn.Server(config).serve([listener])
             finally:
                 await server.sessions.close()
 
+        listener.listen()  # from now on clients wait until they are served
+        ready(url)
         asyncio.run(run())
-
-
-class _ReadyServer(uvicorn.Server):
-    """Calls `ready` once it accepts requests."""
-
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then call `ready`."""
-        await super().startup(sockets)
-        if self.started:
-            self._ready()

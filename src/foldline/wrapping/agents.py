@@ -49,11 +49,10 @@ class SettingsFile(NamedTuple):
 class WrappedAgent(NamedTuple):
     """An agent: its settings for a gateway at a URL, for an MCP server's command, and those set `always`.
 
-    `program` is the agent's command, `providers` names those that work through the gateway. `elsewhere`
-    returns the provider that the agent uses now if it does not, else "".
+    `providers` names those that work through the gateway. `elsewhere` returns the provider that the agent
+    uses now if it does not, else "".
     """
 
-    program: str
     name: str
     gateway: Callable[[str], list[SettingsFile]]
     server: Callable[[list[str]], list[SettingsFile]]
@@ -232,17 +231,16 @@ def _no_mcp(_command: list[str]) -> list[SettingsFile]:
     return []
 
 
-AGENTS: Final[dict[str, WrappedAgent]] = {
+AGENTS: Final[dict[str, WrappedAgent]] = {  # by their commands
     "claude": WrappedAgent(
-        "claude", "Claude Code", _claude, _claude_server, _claude_elsewhere, "Anthropic's API", _claude_always
+        "Claude Code", _claude, _claude_server, _claude_elsewhere, "Anthropic's API", _claude_always
     ),
-    "codex": WrappedAgent("codex", "Codex", _codex, _codex_server, _codex_elsewhere, "openai"),
+    "codex": WrappedAgent("Codex", _codex, _codex_server, _codex_elsewhere, "openai"),
     "opencode": WrappedAgent(
-        "opencode", "OpenCode", _opencode, _opencode_server, _opencode_elsewhere, "anthropic or openai"
+        "OpenCode", _opencode, _opencode_server, _opencode_elsewhere, "anthropic or openai"
     ),
-    "pi": WrappedAgent("pi", "pi", _pi, _no_mcp, _pi_elsewhere, "anthropic or openai"),
+    "pi": WrappedAgent("pi", _pi, _no_mcp, _pi_elsewhere, "anthropic or openai"),
     "hermes": WrappedAgent(
-        "hermes",
         "Hermes",
         _hermes,
         _hermes_server,

@@ -153,31 +153,27 @@ def _index(item: Item, loaded: Loaded) -> int:
 
 def _new_rows(items: Sequence[Item]) -> list[dict[str, Any]]:
     messages = get(ANTHROPIC).render(native_items(items)).messages if items else []
-    return [_row(message["role"], message["content"]) for message in messages]
+    return [msgspec.to_builtins(_row(message["role"], message["content"])) for message in messages]
 
 
-def _row(role: str, content: Any) -> dict[str, Any]:
+def _row(role: Literal["user", "assistant"], content: Any) -> _Row:
     """Return an Anthropic message as a row."""
-    blocks: list[dict[str, Any]] = (
-        [{"type": "text", "text": content}] if isinstance(content, str) else content
-    )
-    row: dict[str, Any] = {"role": role, "text": _text(blocks), "toolUses": [], "toolResults": []}
-    for block in blocks:
+    calls: list[_Call] = []
+    results: list[_Result] = []
+    for block in () if isinstance(content, str) else content:
         if block["type"] == "tool_use":
-            call = {"tool_use_id": block["id"], "tool": block["name"], "input": block["input"]}
-            row["toolUses"].append(call)
+            calls.append(_Call(block["id"], block["name"], block["input"]))
         elif block["type"] == "tool_result":
-            text = block.get("content") or ""
-            text = text if isinstance(text, str) else _text(text)
-            is_error = bool(block.get("is_error"))
-            row["toolResults"].append(
-                {"tool_use_id": block["tool_use_id"], "text": text, "isError": is_error}
-            )
-    return row
+            text = _text(block.get("content") or "")
+            results.append(_Result(block["tool_use_id"], text, bool(block.get("is_error"))))
+    return _Row(role, _text(content), calls, results)
 
 
-def _text(blocks: Sequence[dict[str, Any]]) -> str:
-    return "\n\n".join(block["text"] for block in blocks if block["type"] == "text")
+def _text(content: str | Sequence[dict[str, Any]]) -> str:
+    """Return the text of a message's or a result's content."""
+    if isinstance(content, str):
+        return content
+    return "\n\n".join(block["text"] for block in content if block["type"] == "text")
 
 
 # ---- rules after a compaction of Claude Code's own

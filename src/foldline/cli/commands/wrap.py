@@ -74,8 +74,8 @@ def wrap(
         )
     files = _files_to_set(agent, url, server)
     records = _change_files(agent, files)
-    if shutil.which(AGENTS[agent].program) is None:
-        warn([f"no `{AGENTS[agent].program}` was found on the PATH: is {AGENTS[agent].name} installed?"])
+    if shutil.which(agent) is None:
+        warn([f"no `{agent}` was found on the PATH: is {AGENTS[agent].name} installed?"])
     warn([f"start the gateway with {file.needs}" for file in files if file.needs])
     warn(_exported_addresses(files))
     for path, record in records.items():
@@ -255,7 +255,7 @@ def _agent(name: str, url: str) -> dict[str, Any]:
             if isinstance(probe, str) and probe.startswith(PROBE) and isinstance(value, str):
                 gateway = gateway or value.rstrip("/").removesuffix("/v1")
     return {
-        "installed": shutil.which(AGENTS[name].program) is not None,
+        "installed": shutil.which(name) is not None,
         "wrapped": wrapped,
         "gateway": gateway if wrapped or gateway == url else None,
         "mcp": mcp,

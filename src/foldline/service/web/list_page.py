@@ -74,7 +74,7 @@ COLUMNS: Final[dict[str, tuple[str, Callable[[ListedSession], float | None]]]] =
 """The sortable columns: the title of each, and its value."""
 
 
-class ListQuery(msgspec.Struct, frozen=True):
+class ListQuery(msgspec.Struct, frozen=True, omit_defaults=True, rename={"words": "f"}):
     """Which sessions to show, sorted by one of `COLUMNS`: largest first, with `-` smallest first."""
 
     words: str = ""
@@ -86,23 +86,16 @@ class ListQuery(msgspec.Struct, frozen=True):
     @property
     def is_plain(self) -> bool:
         """Whether the list has no filter and the default order."""
-        return (self.words, self.agent, self.model, self.sort) == ("", "", "", NEWEST)
+        return msgspec.structs.replace(self, offset=0) == ListQuery()
 
-    def query(self, **changes: str | int) -> str:
-        """Return the query of an address, with changes."""
-        fields: dict[str, str | int] = {
-            "f": self.words,
-            "agent": self.agent,
-            "model": self.model,
-            "sort": self.sort,
-        }
-        fields |= {"offset": self.offset, **changes}
-        defaults = {"sort": NEWEST, "offset": 0}
-        return urlencode({name: value for name, value in fields.items() if value != defaults.get(name, "")})
+    @property
+    def fields(self) -> dict[str, str | int]:
+        """The fields of an address that asks for this."""
+        return msgspec.to_builtins(self)
 
     def place(self, **changes: str | int) -> str:
         """Return the address of the list, with changes."""
-        query = self.query(**changes)
+        query = urlencode(msgspec.structs.replace(self, **changes).fields)
         return f"{BASE}/?{query}" if query else f"{BASE}/"
 
     def sorted_by(self, key: str) -> str:
