@@ -11,7 +11,7 @@ from tests.service.served import SIBLINGS, run_gateway
 from tests.support import patient
 
 from foldline.service.gateway import session_finder
-from foldline.service.gateway.client import SUBAGENT
+from foldline.service.gateway.client import SUBAGENT, agent_of
 from foldline.service.gateway.session_finder import SessionFinder
 from foldline.testing import Scripted
 
@@ -171,3 +171,17 @@ def test_marks_that_moved_go_up_as_they_are_now():
     assert len(sent) < 40
     assert str(sent).count("cache_control") == 1
     assert "cache_control" in sent[-1]["content"][-1]
+
+
+@pytest.mark.parametrize(
+    ("header", "agent"),
+    [
+        ("claude-cli/2.1.0 (external, cli)", "claude-code"),
+        ("codex_cli_rs/0.169.0 (Linux)", "codex"),
+        ("OpenAI/Python 2.1", "OpenAI"),
+        ("<script>", ""),
+        ("", ""),
+    ],
+)
+def test_an_agent_is_known_by_the_product_that_it_names(header, agent):
+    assert agent_of(header) == agent

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -127,22 +128,17 @@ def _rows(entries: Sequence[Entry], loaded: Loaded, places: Sequence[int]) -> li
     """Return the view: the index of each row that it keeps whole, new rows for the rest."""
     sizes = Counter(loaded.index.values())  # the number of entries of each row
     items = ViewState(entries, counter=OFFLINE).view()
-    kept = [_index(item, loaded) for item in items]
     rows: list[Any] = []
     changed: list[Item] = []
-    at = 0
-    while at < len(items):
-        index = kept[at]
-        count = sizes.get(index, 1)
-        if index >= 0 and kept[at : at + count] == [index] * count:
+    for index, shown in groupby(items, lambda item: _index(item, loaded)):
+        run = list(shown)
+        if index >= 0 and len(run) == sizes[index]:
             rows += _new_rows(changed)
             changed = []
             # rows without content are thinking, which belongs to the next row
             rows += range(places[index - 1] + 1 if index else places[index], places[index] + 1)
-            at += count
         else:
-            changed.append(items[at])
-            at += 1
+            changed += run
     return rows + _new_rows(changed)
 
 

@@ -24,7 +24,6 @@ from foldline.core.decide.price import Price
 from foldline.core.log.log import said as entry_of
 from foldline.core.log.messages import Usage
 from foldline.service.feed import Feed, Webhooks
-from foldline.service.gateway.client import agent_of
 from foldline.service.jobs.drafts import DraftLimit
 from foldline.service.metrics import Metrics
 from foldline.service.tenants import Tenant
@@ -148,20 +147,6 @@ def test_the_days_are_drawn_by_what_they_saved():
         (today, HEIGHT / 2),
     ]
     assert bars({}, now)[-1].height == 0
-
-
-@pytest.mark.parametrize(
-    ("header", "agent"),
-    [
-        ("claude-cli/2.1.0 (external, cli)", "claude-code"),
-        ("codex_cli_rs/0.169.0 (Linux)", "codex"),
-        ("OpenAI/Python 2.1", "OpenAI"),
-        ("<script>", ""),
-        ("", ""),
-    ],
-)
-def test_an_agent_is_known_by_the_product_that_it_names(header, agent):
-    assert agent_of(header) == agent
 
 
 def test_a_session_of_the_gateway_has_its_agent_model_size_and_savings():
@@ -345,3 +330,20 @@ async def test_a_sum_is_made_once_and_anew_where_the_session_has_grown():
     await session.append(asks("And now?"), assistant("Still."))
     grown = (await book.look(await store.sessions()))["s"]
     assert (first.whole.replies, grown.whole.replies) == (1, 2)
+
+
+async def test_two_first_looks_at_once_share_what_is_read(monkeypatch):
+    store = MemoryStore()
+    await session_on(store).append(asks("Look at the sea."), assistant("Yes.", model="now"))
+    stored = store.key_values.values
+
+    async def slow(space):
+        found = await stored(space)
+        await asyncio.sleep(0)  # as a database takes
+        return found
+
+    monkeypatch.setattr(store.key_values, "values", slow)
+    book, infos = book_of(store), await store.sessions()
+    found = await asyncio.gather(book.look(infos), book.look(infos))
+    assert [set(one) for one in found] == [{"s"}, {"s"}]
+    assert book.models == ["now"]

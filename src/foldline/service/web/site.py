@@ -21,10 +21,7 @@ from foldline.service.web.rendering import HEADERS
 STATIC: Final = {
     **{f"{name}.css": "text/css" for name in ("page", "session", "messages", "fold", "meter")},
     **{f"{name}.css": "text/css" for name in ("replay", "touch", "list")},
-    "page.js": "text/javascript",
-    "keys.js": "text/javascript",
-    "list.js": "text/javascript",
-    "htmx.min.js": "text/javascript",
+    **{f"{name}.js": "text/javascript" for name in ("page", "keys", "list", "preview", "htmx.min")},
     "fold.svg": "image/svg+xml",
 }
 SESSION: Final = "/s/{session}"
