@@ -64,7 +64,7 @@ MODULES = {
     "import": "import_",
     **dict.fromkeys(("wrap", "unwrap", "doctor"), "wrap"),
     "statusline": "hook",
-    "redo": "undo",
+    **dict.fromkeys(("undo", "redo", "merge", "exclude"), "changes"),
     **dict.fromkeys(("sessions", "show", "search"), "stored"),
     **dict.fromkeys(("verify", "backup", "migrate", "purge"), "stores"),
 }

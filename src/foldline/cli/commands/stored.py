@@ -54,16 +54,13 @@ def sessions(store_url: str | None = STORE) -> Shown:
 
 async def _sessions(store: Store) -> tuple[list[SessionInfo], dict[str, str]]:
     """Return every session, titled by its first request if it has no title, and the agents by session id."""
-    infos = [
-        msgspec.structs.replace(info, title=redact(info.title).strip() or await _made_title(store, info))
-        for info in await store.sessions()
-    ]
+    infos: list[SessionInfo] = []
+    for info in await store.sessions():
+        if not (title := redact(info.title).strip()):
+            title = " ".join(redact(await first_words(store, info.id)).split())
+            title = title if len(title) <= TITLE else title[: TITLE - 1].rstrip() + "…"
+        infos.append(msgspec.structs.replace(info, title=title))
     return infos, await agents_of(store)
-
-
-async def _made_title(store: Store, info: SessionInfo) -> str:
-    text = " ".join(redact(await first_words(store, info.id)).split())
-    return text if len(text) <= TITLE else text[: TITLE - 1].rstrip() + "…"
 
 
 @command(
@@ -80,7 +77,12 @@ def show(
     store_url: str | None = STORE,
 ) -> Shown:
     """Show the stored session ID: its history with its boundaries, its view, or one entry."""
-    entries = with_store(store_url, lambda store: _path(store, session))
+
+    async def path(store: Store) -> list[Entry]:
+        name = await find_session(store, session)
+        return [entry async for entry in store.path(name)]
+
+    entries = with_store(store_url, path)
     if entry is not None:
         found = _find_entry(entry, session, entries)
         return Shown(lambda: found, lambda: print_text(pretty(found).decode(), out()))
@@ -89,11 +91,6 @@ def show(
         return Shown(lambda: list(map(_item, items)), lambda: print_view(items, out(), most=len(items)))
     shown = [item for item in entries if not receipts or isinstance(item, Compacted | Pruned)]
     return Shown(lambda: shown, lambda: _print_path(entries, out(), receipts=receipts))
-
-
-async def _path(store: Store, session: str) -> list[Entry]:
-    name = await find_session(store, session)
-    return [entry async for entry in store.path(name)]
 
 
 def _find_entry(start: str, session: str, entries: list[Entry]) -> Entry:
@@ -150,7 +147,12 @@ def search(
     """Search all messages of the stored sessions, and list the best matches first."""
     if not words(query):
         raise InputError("nothing to search for: give a word, as in `foldline search migrations`")
-    hits, short = with_store(store_url, lambda store: _search(store, query, session, limit))
+
+    async def work(store: Store) -> tuple[list[Hit], ShortIds]:
+        name = await find_session(store, session) if session else None
+        return await store.search(query, name, limit), await short_ids(store)
+
+    hits, short = with_store(store_url, work)
 
     def show() -> None:
         console = out()
@@ -163,9 +165,4 @@ def search(
         if not hits:
             console.print("nothing found")
 
-    return Shown(lambda: msgspec.to_builtins(hits), show)
-
-
-async def _search(store: Store, query: str, session: str | None, limit: int) -> tuple[list[Hit], ShortIds]:
-    name = await find_session(store, session) if session else None
-    return await store.search(query, name, limit), await short_ids(store)
+    return Shown(lambda: hits, show)
