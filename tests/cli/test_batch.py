@@ -147,14 +147,8 @@ def test_a_store_stands_for_its_sessions(foldline, archive, tmp_path, store):
     ]
     foldline("compact", tmp_path / "own.jsonl", "--window", 5000, "-o", tmp_path / "alone.jsonl")
     assert (tmp_path / "fold" / "team_long.jsonl").read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
-    foldline(
-        "import",
-        write_lines(tmp_path / "more.jsonl", talk("one", "two", "three", "four")),
-        "--id",
-        "short",
-        "--store",
-        store,
-    )
+    more = write_lines(tmp_path / "more.jsonl", talk("one", "two", "three", "four"))
+    foldline("import", more, "--id", "short", "--store", store)
     assert [one["state"] for one in batch("fold").json["files"]] == ["earlier", "done"]
     wanted = ("--policy", "foldline", "--no-retention")
     replayed = batch("replay", *wanted).json["policies"][0]["totals"]

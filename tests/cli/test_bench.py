@@ -10,18 +10,7 @@ from foldline.testing import Scripted, serve_in_thread
 
 
 def test_the_command_prints_and_writes(foldline, tmp_path):
-    asked = (
-        "--systems",
-        "foldline,newest",
-        "--measures",
-        "valid",
-        "--messages",
-        80,
-        "--window",
-        6_000,
-        "--jobs",
-        1,
-    )
+    asked = "--systems foldline,newest --measures valid --messages 80 --window 6000 --jobs 1".split()
     target, figures = tmp_path / "bench.html", tmp_path / "bench.json"
     done = foldline("bench", *asked, "--html", target, "--json", figures)
     assert done.code == 0

@@ -17,28 +17,31 @@ def session(tmp_path):
     return write_lines(tmp_path / "session.jsonl", coding_session(12))
 
 
-def test_the_model_that_is_named_writes_the_summary(foldline, session):
-    served = Scripted([SUMMARY])
-    with serve_in_thread(served) as url:
-        name = f"openai-compatible:scripted@{url}/v1"
-        done = foldline(
-            "compact", session, "--policy", "coop", "--target", 3000, "--model", name, "--window", 100_000
-        )
+@pytest.fixture
+def served():
+    """A model that writes a summary, and its name."""
+    model = Scripted([SUMMARY])
+    with serve_in_thread(model) as url:
+        yield model, f"openai-compatible:scripted@{url}/v1"
+
+
+COOP = ("--policy", "coop", "--target", 3000)
+
+
+def test_the_model_that_is_named_writes_the_summary(foldline, session, served):
+    model, name = served
+    done = foldline("compact", session, *COOP, "--model", name, "--window", 100_000)
     assert done.code == 0
-    assert len(served.requests) == 1
+    assert len(model.requests) == 1
     assert f"written by {name}" in done.out
     assert "the summary took" in done.out
     assert "Mend the login page" in done.out
 
 
-def test_offline_takes_its_window_alone(foldline, session):
-    served = Scripted([SUMMARY])
-    with serve_in_thread(served) as url:
-        name = f"openai-compatible:scripted@{url}/v1"
-        done = foldline(
-            "compact", session, "--policy", "coop", "--target", 3000, "--model", name, "--offline", "--json"
-        )
-    assert (done.code, len(served.requests)) == (0, 0)
+def test_offline_takes_its_window_alone(foldline, session, served):
+    model, name = served
+    done = foldline("compact", session, *COOP, "--model", name, "--offline", "--json")
+    assert (done.code, len(model.requests)) == (0, 0)
     assert done.json["receipt"]["summarizer"] == "offline"
 
 
@@ -50,17 +53,13 @@ def write_rules(tmp_path, lines):
 
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("for_model", [True, False])
-def test_offline_asks_no_summary_model_either(foldline, session, tmp_path, named, for_model):
-    served = Scripted([SUMMARY])
-    with serve_in_thread(served) as url:
-        name = f"openai-compatible:scripted@{url}/v1"
-        table = '[policies.mine.per_model."openai-compatible:"]\n' if for_model else ""
-        rules = write_rules(tmp_path, f'{table}summary_model = "{name}"')
-        model = ["--model", name] if named else []
-        done = foldline(
-            "compact", session, "--policy", rules, "--target", 3000, "--offline", "--json", *model
-        )
-    assert (done.code, len(served.requests)) == (0, 0)
+def test_offline_asks_no_summary_model_either(foldline, session, tmp_path, served, named, for_model):  # noqa: PLR0917
+    model, name = served
+    table = '[policies.mine.per_model."openai-compatible:"]\n' if for_model else ""
+    rules = write_rules(tmp_path, f'{table}summary_model = "{name}"')
+    asked = ["--model", name] if named else []
+    done = foldline("compact", session, "--policy", rules, "--target", 3000, "--offline", "--json", *asked)
+    assert (done.code, len(model.requests)) == (0, 0)
     assert done.json["receipt"]["summarizer"] == "offline"
     assert "summary_model" not in done.err
 
@@ -71,40 +70,28 @@ def test_offline_says_nothing_of_a_summary_model_that_cannot_be_asked(foldline, 
     assert (done.code, done.json["receipt"]["notes"], done.err) == (0, [], "")
 
 
-def test_a_model_of_the_settings_is_not_asked(foldline, session, monkeypatch):
-    served = Scripted([SUMMARY])
-    with serve_in_thread(served) as url:
-        monkeypatch.setenv("FOLDLINE_MODEL", f"openai-compatible:scripted@{url}/v1")
-        done = foldline("compact", session, "--policy", "coop", "--target", 3000, "--json")
-    assert (done.code, len(served.requests)) == (0, 0)
+def test_a_model_of_the_settings_is_not_asked(foldline, session, served, monkeypatch):
+    model, name = served
+    monkeypatch.setenv("FOLDLINE_MODEL", name)
+    done = foldline("compact", session, *COOP, "--json")
+    assert (done.code, len(model.requests)) == (0, 0)
 
 
 def test_without_a_key_code_writes_and_the_receipt_says_why(foldline, session, monkeypatch):
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)
-    done = foldline(
-        "compact",
-        session,
-        "--policy",
-        "coop",
-        "--target",
-        3000,
-        "--model",
-        "anthropic:claude-sonnet-4-6",
-        "--json",
-    )
+    done = foldline("compact", session, *COOP, "--model", "anthropic:claude-sonnet-4-6", "--json")
     assert done.code == 0
     assert done.json["receipt"]["summarizer"] == "offline"
     assert any("no key: set ANTHROPIC_API_KEY" in note for note in done.json["receipt"]["notes"])
 
 
 @pytest.mark.parametrize("model", [True, False])
-def test_a_summary_model_that_cannot_be_asked_is_named(foldline, session, tmp_path, model):
+def test_a_summary_model_that_cannot_be_asked_is_named(foldline, session, tmp_path, served, model):
     rules = write_rules(tmp_path, 'summary_model = "nobody:small-1"')
-    with serve_in_thread(Scripted([SUMMARY])) as url:
-        name = f"openai-compatible:scripted@{url}/v1"
-        asked = ["--model", name, "--window", 100_000] if model else []
-        done = foldline("compact", session, "--policy", rules, "--target", 3000, "--json", *asked)
+    _, name = served
+    asked = ["--model", name, "--window", 100_000] if model else []
+    done = foldline("compact", session, "--policy", rules, "--target", 3000, "--json", *asked)
     assert done.code == 0
     instead = f"{name} is asked instead" if model else "code alone writes"
     (note,) = [note for note in done.json["receipt"]["notes"] if "summary_model cannot be asked" in note]

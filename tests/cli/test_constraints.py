@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.cli.calling import SESSION, run_command, talk, write_lines
+from tests.cli.calling import SESSION, talk, write_lines
 
 RULES = (
     "Never push to main. Use tabs.",
@@ -23,8 +23,8 @@ def file(tmp_path):
     return write_lines(tmp_path / "rules.jsonl", talk(*RULES))
 
 
-def test_each_rule_stands_with_its_message_and_what_ended_it(file, capfdbinary):
-    found = run_command(capfdbinary, "constraints", file)
+def test_each_rule_stands_with_its_message_and_what_ended_it(file, foldline):
+    found = foldline("constraints", file)
     assert found.code == 0
     lines = found.out.splitlines()
     assert [line.split("  ")[-1] for line in lines] == [
@@ -45,37 +45,37 @@ def test_each_rule_stands_with_its_message_and_what_ended_it(file, capfdbinary):
     assert lines[10].split()[:3] == ["replaced", "message", "4"]
 
 
-def test_json_has_the_places_and_what_ended_a_rule(file, capfdbinary):
-    found = run_command(capfdbinary, "constraints", file, "--json").json
+def test_json_has_the_places_and_what_ended_a_rule(file, foldline):
+    found = foldline("constraints", file, "--json").json
     assert [rule["message"] for rule in found["standing"]] == [2, 2, 4, 4, 6]
     assert [rule["later"] for rule in found["standing"]] == [False, False, False, True, False]
     ended = [(rule["text"], rule["message"], rule["how"], rule["by"]["message"]) for rule in found["ended"]]
     assert ended == [("Never push to main.", 0, "lifted", 2), ("Use tabs.", 0, "replaced", 4)]
 
 
-def test_a_stored_session_says_the_same_as_its_file(file, capfdbinary):
-    run_command(capfdbinary, "import", file, "--id", "rules")
-    stored = run_command(capfdbinary, "constraints", "rules", "--json").json
-    read = run_command(capfdbinary, "constraints", file, "--json").json
+def test_a_stored_session_says_the_same_as_its_file(file, foldline):
+    foldline("import", file, "--id", "rules")
+    stored = foldline("constraints", "rules", "--json").json
+    read = foldline("constraints", file, "--json").json
     assert [rule["text"] for rule in stored["standing"]] == [rule["text"] for rule in read["standing"]]
     assert [rule["how"] for rule in stored["ended"]] == ["lifted", "replaced"]
 
 
-def test_a_file_that_was_folded_still_tells_the_rules_that_are_folded_away(tmp_path, capfdbinary):
-    run_command(capfdbinary, "import", SESSION, "--id", "whole")
-    whole = run_command(capfdbinary, "constraints", "whole", "--json").json["standing"]
-    run_command(capfdbinary, "export", "whole", "--format", "jsonl", "-o", tmp_path / "own.jsonl")
-    assert run_command(capfdbinary, "constraints", tmp_path / "own.jsonl", "--json").json["standing"] == whole
+def test_a_file_that_was_folded_still_tells_the_rules_that_are_folded_away(tmp_path, foldline):
+    foldline("import", SESSION, "--id", "whole")
+    whole = foldline("constraints", "whole", "--json").json["standing"]
+    foldline("export", "whole", "--format", "jsonl", "-o", tmp_path / "own.jsonl")
+    assert foldline("constraints", tmp_path / "own.jsonl", "--json").json["standing"] == whole
 
 
-def test_a_session_without_rules_and_wrong_calls(tmp_path, capfdbinary):
+def test_a_session_without_rules_and_wrong_calls(tmp_path, foldline):
     plain = write_lines(tmp_path / "plain.jsonl", talk("Please fix the page.", "Done."))
-    assert run_command(capfdbinary, "constraints", plain).out.strip() == "The user stated no standing rule."
-    missing = run_command(capfdbinary, "constraints", "nobody")
+    assert foldline("constraints", plain).out.strip() == "The user stated no standing rule."
+    missing = foldline("constraints", "nobody")
     assert (missing.code, missing.out) == (2, "")
     assert "no session 'nobody'" in missing.err
     odd = tmp_path / "odd.txt"
     odd.write_text("no session", encoding="utf-8")
-    failed = run_command(capfdbinary, "constraints", odd, "--json")
+    failed = foldline("constraints", odd, "--json")
     assert failed.code == 2
     assert json.loads(failed.out)["error"]["exit_code"] == 2

@@ -64,14 +64,8 @@ def test_all_sessions_go_to_postgres_and_back(foldline, postgres_url, tmp_path):
 def test_another_session_of_that_name_is_a_problem(foldline, postgres_url, tmp_path):
     store = f"sqlite:///{tmp_path / 'one.db'}"
     for number, url in enumerate((store, postgres_url)):
-        foldline(
-            "import",
-            write_lines(tmp_path / f"{number}.jsonl", talk(f"text {number}")),
-            "--id",
-            "s",
-            "--store",
-            url,
-        )
+        file = write_lines(tmp_path / f"{number}.jsonl", talk(f"text {number}"))
+        foldline("import", file, "--id", "s", "--store", url)
     told = foldline("migrate", store, postgres_url)
     assert told.code == 1
     assert "entry 1 differs in the target" in told.err

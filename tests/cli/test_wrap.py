@@ -562,12 +562,8 @@ def test_the_doctor_says_what_is_set_and_what_to_do(foldline, home, url, monkeyp
     told = foldline("doctor", "--gateway", url, "--json").json
     assert told["gateways"] == {url: True}
     codex = told["agents"]["codex"]
-    assert (codex["installed"], codex["wrapped"], codex["gateway"], codex["mcp"]) == (
-        True,
-        False,
-        None,
-        False,
-    )
+    found = (codex["installed"], codex["wrapped"], codex["gateway"], codex["mcp"])
+    assert found == (True, False, None, False)
     assert codex["session"].endswith(".jsonl")
     assert any(line.startswith("`foldline wrap codex`") for line in told["advice"])
     alone = foldline("doctor", "--gateway", "http://127.0.0.1:9", "--json").json

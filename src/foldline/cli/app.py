@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -62,8 +61,10 @@ COMMANDS = {
 # modules that are not named like their commands
 MODULES = {
     "import": "import_",
+    "check": "replay",
     **dict.fromkeys(("wrap", "unwrap", "doctor"), "wrap"),
     "statusline": "hook",
+    "tokens": "serve",
     **dict.fromkeys(("undo", "redo", "merge", "exclude"), "changes"),
     **dict.fromkeys(("sessions", "show", "search"), "stored"),
     **dict.fromkeys(("verify", "backup", "migrate", "purge"), "stores"),
@@ -163,8 +164,7 @@ def main(args: list[str] | None = None) -> None:
         code: Any = cli.main(arguments, prog_name="foldline", standalone_mode=False)
         sys.stdout.flush()  # a full disk can still be reported here
     except Exception as error:
-        as_json = "--json" in arguments
-        code = _handle(error, (_event_json if arguments[0] == "run" else _error_json) if as_json else None)
+        code = _handle(error, arguments)
     except KeyboardInterrupt:
         code = _print_error("interrupted; finished work is kept", INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
@@ -180,7 +180,7 @@ def _open_streams() -> None:
         output.reconfigure(errors="replace")
 
 
-def _handle(error: Exception, to_json: Callable[[Exception, int], object] | None) -> int:
+def _handle(error: Exception, arguments: list[str]) -> int:
     """Report an error and return the exit code; an unexpected error is a bug and is raised again."""
     match error:
         case _OutputClosed() | BrokenPipeError():
@@ -204,8 +204,8 @@ def _handle(error: Exception, to_json: Callable[[Exception, int], object] | None
     if text:
         _print_error(text, code)
     try:
-        if to_json is not None:
-            click.echo(json.dumps(to_json(error, code)))
+        if "--json" in arguments:
+            click.echo(json.dumps(_error_json(error, code, event=arguments[0] == "run")))
         sys.stdout.flush()
     except OSError:  # standard output itself failed
         _discard_output()
@@ -221,16 +221,12 @@ def _print_error(text: str, code: int) -> int:
     return code
 
 
-def _message(error: Exception) -> str:
-    return error.format_message() if isinstance(error, click.ClickException) else str(error)
-
-
-def _event_json(error: Exception, _code: int) -> dict[str, Any]:
-    return {"type": "error", "error": _message(error)}
-
-
-def _error_json(error: Exception, code: int) -> dict[str, Any]:
+def _error_json(error: Exception, code: int, *, event: bool) -> dict[str, Any]:
+    """Return an error as --json prints it, or as an event of `run`."""
+    message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    if event:
+        return {"type": "error", "error": message}
     fields = {
         key: value for key, value in vars(error).items() if key in ERROR_FIELDS and value not in (None, "")
     }
-    return {"error": {"type": type(error).__name__, "message": _message(error), "exit_code": code, **fields}}
+    return {"error": {"type": type(error).__name__, "message": message, "exit_code": code, **fields}}

@@ -172,6 +172,11 @@ POLICIES = option("A TOML file with your own policies.", "--policies")
 POLICY = option(
     "A preset, or your own policy  [default: the settings', else foldline]", "--policy", metavar="NAME"
 )
+FOCUS = option("What the summary should focus on.", metavar="TEXT")
 PLOTS = option("Plot one session to OUT.html, OUT.png or OUT.svg.", "--plot", metavar="OUT")
 DIALECT = option("Write the messages in this dialect.", type=OneOf(names()))
+RECORDED_WINDOW = option(
+    "The context window, in tokens  [default: the file's own, else its model's, else 200000]"
+)
+JOBS = option("Processes for several files  [default: one per core]")
 FROM_START = option("Fold the whole session, not only from the file's newest compaction on.")

@@ -56,15 +56,17 @@ def _fitted(console: Console) -> Console:
 def print_json(value: Any) -> None:
     """Print one JSON document."""
     sys.stdout.flush()
-    document = pretty(value)  # bytes, so that a long document is not held three times
-    sys.stdout.buffer.write((clean_json(document) if sys.stdout.isatty() else document) + b"\n")
-    sys.stdout.buffer.flush()
+    _print_bytes(pretty(value) + b"\n")  # bytes, so that a long document is not held three times
 
 
 def print_line(value: Any) -> None:
     """Print one JSON object as a line, and flush; U+FFFD replaces a lone surrogate."""
-    line = json.dumps(in_utf8(value), ensure_ascii=False).encode()
-    sys.stdout.buffer.write((clean_json(line) if sys.stdout.isatty() else line) + b"\n")
+    _print_bytes(json.dumps(in_utf8(value), ensure_ascii=False).encode() + b"\n")
+
+
+def _print_bytes(document: bytes) -> None:
+    """Write JSON or an export to standard output; without control characters on a terminal."""
+    sys.stdout.buffer.write(clean_json(document) if sys.stdout.isatty() else document)
     sys.stdout.buffer.flush()
 
 
@@ -206,7 +208,13 @@ def write_whole(output: Path, write: Callable[[BinaryIO], object]) -> None:
     FoldlineError if writing fails (a full disk).
     """
     if str(output) == "-":
-        _write_to_output(write)
+        if sys.stdout.isatty():
+            buffer = BytesIO()
+            write(buffer)
+            _print_bytes(buffer.getvalue())
+        else:
+            write(sys.stdout.buffer)
+            sys.stdout.buffer.flush()
         return
     target = output.resolve()
     if not target.parent.is_dir():
@@ -225,14 +233,3 @@ def write_whole(output: Path, write: Callable[[BinaryIO], object]) -> None:
     except OSError as error:
         note = "; the old file is unchanged" if target.is_file() else ""
         raise FoldlineError(f"{output}: cannot be written: {error.strerror or error}{note}") from error
-
-
-def _write_to_output(write: Callable[[BinaryIO], object]) -> None:
-    """Write to standard output; without control characters on a terminal."""
-    if sys.stdout.isatty():
-        buffer = BytesIO()
-        write(buffer)
-        sys.stdout.buffer.write(clean_json(buffer.getvalue()))
-    else:
-        write(sys.stdout.buffer)
-    sys.stdout.buffer.flush()

@@ -8,7 +8,7 @@ from typing import TypeVar
 import click
 import msgspec
 
-from foldline.cli.options import STORE, Shown, argument, command, option
+from foldline.cli.options import FOCUS, STORE, Shown, argument, command, option
 from foldline.cli.output import escape, local_time, out, progress, row, table
 from foldline.cli.reports.fold import print_figures, print_text
 from foldline.cli.store import with_store
@@ -94,7 +94,7 @@ def merge(
     session: str = argument("ID"),
     branch: str | None = argument("[BRANCH|ID]", required=False),
     model: str | None = option("Have this model write the summary if its key is set.", metavar="NAME"),
-    instructions: str | None = option("What the summary should focus on.", metavar="TEXT"),
+    instructions: str | None = FOCUS,
     store_url: str | None = STORE,
 ) -> Shown:
     """Add a summary of another branch, from where it left the path, to the stored session ID.

@@ -10,6 +10,7 @@ import click
 from foldline.cli.common import find_policy, find_summarizer, read_session
 from foldline.cli.options import (
     DIALECT,
+    FOCUS,
     FROM_START,
     POLICIES,
     POLICY,
@@ -58,7 +59,7 @@ def compact(
     ),
     policy_name: str | None = POLICY,
     policy_file: Path | None = POLICIES,
-    instructions: str | None = option("What the summary should focus on.", metavar="TEXT"),
+    instructions: str | None = FOCUS,
     dialect: str | None = DIALECT,
     from_start: bool = FROM_START,
     preview: bool = option("Show what would be folded; write nothing."),

@@ -141,15 +141,14 @@ def _print_rows(titles: Sequence[str], rows: Iterable[Sequence[int | str]], cons
     console.print(result, "")
 
 
-def _print_shares(title: str, shares: Iterable[Share], whole: int, console: Console, top: int) -> None:
-    found = list(shares)
-    if not found:
+def _print_shares(title: str, shares: Sequence[Share], whole: int, console: Console, top: int) -> None:
+    if not shares:
         return
     rows = table(title, "#tokens", "#share", "#count", "")
-    for item in found[:top]:
+    for item in shares[:top]:
         part = share(item.tokens, whole)
         row(rows, item.name, f"{item.tokens:,}", part, f"{item.count:,}", bar(item.tokens, whole))
-    if others := found[top:]:
+    if others := shares[top:]:
         tokens, count = sum(item.tokens for item in others), sum(item.count for item in others)
         row(rows, f"{len(others)} more", f"{tokens:,}", share(tokens, whole), f"{count:,}", style="dim")
     console.print(rows, "")

@@ -60,7 +60,7 @@ def mcp(
             tell("waiting for requests on standard input (agents start this command); Ctrl-C ends it")
         serve_stdio(server)
     else:
-        serve_http(server, *address, _print_url)
+        serve_http(server, *address, click.echo)
 
 
 def _sessions(source: str | None, agent: str | None, store_url: str | None) -> Sessions:
@@ -82,8 +82,3 @@ def _host_and_port(address: str) -> tuple[str, int]:
     if not host or not port.isdecimal() or int(port) > 65_535:
         raise InputError(f"--http {address}: give HOST:PORT, such as 127.0.0.1:8402; port 0: any free port")
     return host.strip("[]"), int(port)
-
-
-def _print_url(url: str) -> None:
-    click.echo(url)
-    sys.stdout.flush()

@@ -62,7 +62,7 @@ def policies(
                 console.print(f"[cyan]{part:13}[/] {escape(text)}", soft_wrap=not console.is_terminal)
 
     fields = {name: msgspec.structs.asdict(found) for name, found in chosen.items()}
-    return Shown(lambda: msgspec.to_builtins(fields), show)
+    return Shown(lambda: fields, show)
 
 
 def _print_rows(chosen: dict[str, Policy], limits: Window, console: Console) -> None:

@@ -1,20 +1,22 @@
-"""`foldline replay FILE...`: replay recorded sessions under several policies, turn by turn."""
+"""`foldline replay` and `check`: replay recorded sessions, to compare policies or to find problems."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
 from foldline.cli.common import find_policies, shown_name
-from foldline.cli.options import PLOTS, POLICIES, Shown, argument, command, option
+from foldline.cli.options import JOBS, PLOTS, POLICIES, RECORDED_WINDOW, Shown, argument, command, option
 from foldline.cli.output import err, escape, out, progress, progress_lines, tell, warn
 from foldline.cli.reports.replay import print_session, print_totals
 from foldline.config import settings
 from foldline.errors import InputError
 from foldline.lab.plots import check_targets, draw
+from foldline.lab.recordings import problems_of
 from foldline.lab.report import ReplaySums, SessionReport, as_json
 from foldline.lab.run import ReplaySetup, replay_many, replay_setup
 from foldline.lab.runner import Failed
@@ -34,9 +36,7 @@ class ReplayOptions(msgspec.Struct, frozen=True):
         metavar="NAME,...",
     )
     policy_file: Path | None = POLICIES
-    window: int | None = option(
-        "The context window, in tokens  [default: the file's own, else its model's, else 200000]",
-    )
+    window: int | None = RECORDED_WINDOW
     model: str | None = option(
         "The model whose window and prices to use  [default: the file's]", metavar="NAME"
     )
@@ -72,7 +72,7 @@ def replay(
     options: ReplayOptions,
     files: tuple[str, ...] = argument("FILE..."),
     plots: tuple[Path, ...] = PLOTS,
-    jobs: int | None = option("Processes for several files  [default: one per core]"),
+    jobs: int | None = JOBS,
     lines: bool = option(
         "Write progress to standard error as JSON lines: messages replayed, or files if there are several.",
         "--progress",
@@ -86,7 +86,9 @@ def replay(
     """
     setup = options.setup(fills=bool(plots))
     paths = session_files(files)
-    _check(paths, plots)
+    if plots and len(paths) > 1:
+        raise InputError(f"--plot draws one session; {len(paths):,} files were named")
+    check_targets(plots)  # before the long work begins
     several = len(paths) if len(paths) > 1 else None
     if lines:
         shown = progress_lines(several or sum(isinstance(record, MessageRecord) for record in read(paths[0])))
@@ -95,9 +97,12 @@ def replay(
         shown = progress(f"replaying {name}", several)
     with shown as tick:
         results = replay_many(paths, setup, jobs, tick)
-    reports = [result for result in results if isinstance(result, SessionReport)]
-    failed = [result for result in results if isinstance(result, Failed)]
-    _print_problems(results)
+    reports, failed = _sorted_out(results)
+    for result in results:
+        if isinstance(result, Failed):
+            err().print(f"[red]left out:[/] {escape(result.error)}", soft_wrap=True)
+        else:
+            warn([f"{result.session}: {text}" for text in result.warnings], most=3)
     for target in plots:
         draw(reports[0], target)
         tell(f"wrote {target}")
@@ -118,20 +123,10 @@ def _shares(text: str) -> tuple[float, ...]:
     return shares
 
 
-def _check(paths: Sequence[str], plots: Sequence[Path]) -> None:
-    """Raise InputError for plots that cannot be drawn, before the long work begins."""
-    if plots and len(paths) > 1:
-        raise InputError(f"--plot draws one session; {len(paths):,} files were named")
-    check_targets(plots)
-
-
-def _print_problems(results: Sequence[SessionReport | Failed]) -> None:
-    console = err()
-    for result in results:
-        if isinstance(result, Failed):
-            console.print(f"[red]left out:[/] {escape(result.error)}", soft_wrap=True)
-        else:
-            warn([f"{result.session}: {text}" for text in result.warnings], most=3)
+def _sorted_out(results: Sequence[SessionReport | Failed]) -> tuple[list[SessionReport], list[Failed]]:
+    """Return the reports, and the files that could not be replayed."""
+    reports = [result for result in results if isinstance(result, SessionReport)]
+    return reports, [result for result in results if isinstance(result, Failed)]
 
 
 def _print(reports: Sequence[SessionReport]) -> None:
@@ -144,3 +139,47 @@ def _print(reports: Sequence[SessionReport]) -> None:
         for report in reports:
             sums.add(report)
         print_totals(sums, console)
+
+
+@command(
+    "foldline check recordings --window 60000",
+    "foldline check 'recordings/**/*.jsonl' --policy foldline,pi",
+    "foldline check session.jsonl --json | jq -r '.problems[].text'",
+)
+def check(
+    files: tuple[str, ...] = argument("FILE..."),
+    policies: tuple[str, ...] = option(
+        "Presets, or your own policies  [default: the settings', else foldline]",
+        "--policy",
+        metavar="NAME,...",
+    ),
+    policy_file: Path | None = POLICIES,
+    window: int | None = RECORDED_WINDOW,
+    model: str | None = option("The model whose window to use  [default: the file's]", metavar="NAME"),
+    jobs: int | None = JOBS,
+) -> Shown:
+    """Replay recorded session FILEs, and fail on a problem.
+
+    The exit code is 1 if a view lacks a standing rule of the user, a view is invalid for its dialect, a
+    request exceeds the window, or a file cannot be replayed. FILE may be a folder or a pattern.
+    """
+    chosen = find_policies(policies, policy_file)
+    setup = replay_setup(chosen.values(), window, model, checks=True)
+    paths = session_files(files)
+    with progress("checking sessions", len(paths) if len(paths) > 1 else None) as tick:
+        results = replay_many(paths, setup, jobs, tick)
+    reports, failed = _sorted_out(results)
+    problems = [problem for report in reports for problem in problems_of(report)]
+
+    def show() -> None:
+        console = out()
+        for line in (*(failure.error for failure in failed), *map(str, problems)):
+            console.print(f"[red]failed:[/] {escape(line)}", soft_wrap=True)
+        sessions = "1 session" if len(results) == 1 else f"{len(results):,} sessions"
+        bad = {item.session for item in (*failed, *problems)}
+        console.print(f"{sessions}, {len(bad):,} failed, under {', '.join(chosen)}")
+
+    def document() -> dict[str, Any]:
+        return {"sessions": len(results), "policies": list(chosen), "problems": problems, "failed": failed}
+
+    return Shown(document, show, 1 if failed or problems else 0)

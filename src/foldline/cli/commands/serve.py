@@ -1,24 +1,27 @@
-"""`foldline serve`: sessions over HTTP, and a gateway for any agent."""
+"""`foldline serve`: sessions over HTTP, and a gateway for any agent; `foldline tokens`: who may use it."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import webbrowser
 from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn, get_args
 
 import click
 import msgspec
 
 from foldline import files
-from foldline.cli.options import STORE, OneOf, command, option
+from foldline.cli.options import STORE, OneOf, Shown, argument, command, option
 from foldline.cli.tracing import traced
-from foldline.config import settings
+from foldline.config import EVERYTHING, Scope, settings
 from foldline.errors import InputError
+from foldline.service.tokens import check_tenant, hashed, new_token
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 VARIABLE = "FOLDLINE_TOKEN"
@@ -132,6 +135,45 @@ def _exit(number: int, frame: object) -> NoReturn:
 
 def _ready(url: str, *, opened: bool) -> None:
     click.echo(url)
-    sys.stdout.flush()
     if opened:
         webbrowser.open(url)
+
+
+@command(
+    "foldline tokens alice",
+    "foldline tokens alice --name ci --scope read --scope write --days 90",
+    "foldline tokens default --name prometheus --scope metrics",
+)
+def tokens(
+    tenant: str = argument("TENANT"),
+    name: str | None = option("The name of its holder, for the logs."),
+    scope: tuple[str, ...] = option(
+        "What it allows: read, write, admin (to delete), metrics; repeatable  [default: all but metrics]",
+        type=OneOf(get_args(Scope)),
+    ),
+    days: int | None = option("Days until it expires  [default: never]", type=click.IntRange(1, 36_500)),
+) -> Shown:
+    """Make a token for `foldline serve`. It is shown only now: the settings hold only its hash.
+
+    The token opens the sessions of TENANT. Each tenant has a separate store; `default` has the main one.
+    """
+    check_tenant(tenant)
+    token = new_token()
+    grant: dict[str, Any] = {"tenant": tenant, "scopes": list(scope or EVERYTHING)}
+    if name:
+        grant["name"] = name
+    if days:
+        grant["expires"] = (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="seconds")
+    quoted = {key: value if key == "expires" else json.dumps(value) for key, value in grant.items()}
+    line = ", ".join(f"{key} = {value}" for key, value in quoted.items())
+
+    def show() -> None:
+        click.echo(token)
+        click.echo(
+            "The token is shown only now. Add this to ~/.foldline/settings.toml (the first token needs a "
+            "restart of the service):\n\n"
+            f'[serve.tokens]\n"{hashed(token)}" = {{ {line} }}',
+            err=True,
+        )
+
+    return Shown(lambda: {"token": token, "hash": hashed(token), **grant}, show)

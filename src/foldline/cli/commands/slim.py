@@ -15,7 +15,7 @@ import msgspec
 from foldline import files
 from foldline.cli.commands.export import recorded_folder, write_beside
 from foldline.cli.common import find_policy, find_summarizer, read_session
-from foldline.cli.options import POLICIES, POLICY, Shown, argument, command, option
+from foldline.cli.options import FOCUS, POLICIES, POLICY, Shown, argument, command, option
 from foldline.cli.output import escape, out, progress, warn, write_whole
 from foldline.config import settings
 from foldline.errors import InputError
@@ -56,7 +56,7 @@ def slim(
     ),
     policy_name: str | None = POLICY,
     policy_file: Path | None = POLICIES,
-    instructions: str | None = option("What the summary should focus on.", metavar="TEXT"),
+    instructions: str | None = FOCUS,
     dry_run: bool = option("Show what would be written; write nothing."),
     undo: bool = option("Remove the files that the last `foldline slim` in this folder wrote."),
 ) -> Shown:

@@ -24,26 +24,23 @@ def verify(
     session: str | None = option("Only this session.", metavar="ID"), store_url: str | None = STORE
 ) -> Shown:
     """Check every stored entry against its hash; exit code 1 if an entry was changed."""
-    problems = _empty_file_problem(store_url)
+
+    async def work(store: Store) -> list[str]:
+        return await store.verify(await find_session(store, session) if session else None)
+
     url = store_url or basic_settings().store
-    if url and not problems and is_missing(open_store(url)):
+    store = open_store(url)
+    missing = is_missing(store)
+    if (
+        missing and isinstance(store, SqliteStore) and store.file.is_file()
+    ):  # Foldline never writes such a file
+        problems = [f"{store.file} has 0 bytes: its content is lost. Restore a backup, or delete the file."]
+    elif missing and url:
         raise InputError(f"there is no store at {url}")
-    if not problems:
+    else:
         with progress("verifying"):
-            problems = with_store(store_url, lambda store: _verify(store, session))
+            problems = with_store(store_url, work)
     return _shown(problems, "[green]intact:[/] no entry was changed", {})
-
-
-def _empty_file_problem(url: str | None) -> list[str]:
-    """Return a problem if the store is an existing but empty file, which Foldline never writes."""
-    store = open_store(url or basic_settings().store)
-    if not (isinstance(store, SqliteStore) and store.file.is_file() and is_missing(store)):
-        return []
-    return [f"{store.file} has 0 bytes: its content is lost. Restore a backup, or delete the file."]
-
-
-async def _verify(store: Store, session: str | None) -> list[str]:
-    return await store.verify(await find_session(store, session) if session else None)
 
 
 @command(

@@ -169,6 +169,7 @@ def print_preview(done: Done, loaded: Loaded, console: Console, *, full: bool = 
         return
     console.print("[bold]Preview[/]: nothing was changed.")
     first = done.cut["first_kept"] if done.cut else None
+    folded = done.receipt.dropped.get("messages", 0)
     if isinstance(done.boundary, Compacted):
         where = (
             "nothing would be kept word for word"
@@ -176,10 +177,8 @@ def print_preview(done: Done, loaded: Loaded, console: Console, *, full: bool = 
             else f"messages from {first} on would be kept"
         )
         split = ", in the middle of a turn" if done.cut and done.cut["split"] else ""
-        folded = done.receipt.dropped.get("messages", 0)
         console.print(f"{folded:,} messages would be folded; {where}{split}.")
     elif done.summary is not None:
-        folded = done.receipt.dropped.get("messages", 0)
         console.print(f"{folded:,} messages would be folded; the messages before them would be kept.")
     messages = {entry.id: entry.message for entry in loaded.entries if isinstance(entry, Said)}
     edits = table("#message", "=role", "=edit", "#tokens freed")

@@ -14,6 +14,14 @@ from foldline.lab.report import MEASURES, ReplaySums, SessionReport
 LEGEND = (
     "handle to steps: share of the names needed later that a view still has; 1.00 is best (docs/replay.md)"
 )
+COUNTS = {
+    "compactions": "compactions",
+    "prunes": "prunes",
+    "overflows": "overflows",
+    "invalid": "invalid_views",
+    "peak": "peak",
+}
+"""The columns of counts, and the totals that they show."""
 TURNS = 40  # the most turns to print
 
 
@@ -42,11 +50,7 @@ def print_rows(rows: Sequence[tuple[str, dict[str, Any], dict[str, Any] | None]]
         "#input tokens",
         "#less",
         *(("#USD", "#USD cached", "#summaries") if money else ()),
-        "#compactions",
-        "#prunes",
-        "#overflows",
-        "#invalid",
-        "#peak",
+        *(f"#{name}" for name in COUNTS),
         "#seconds",
         *(f"#{name}" for name in MEASURES if scored),
     )
@@ -60,11 +64,7 @@ def print_rows(rows: Sequence[tuple[str, dict[str, Any], dict[str, Any] | None]]
             f"{totals['input_tokens']:,}",
             share(most - totals["input_tokens"], most),
             *((f"{price:,.2f}" if price is not None else "-" for price in prices) if money else ()),
-            f"{totals['compactions']:,}",
-            f"{totals['prunes']:,}",
-            f"{totals['overflows']:,}",
-            f"{totals['invalid_views']:,}",
-            f"{totals['peak']:,}",
+            *(f"{totals[name]:,}" for name in COUNTS.values()),
             f"{totals['compaction_seconds']:,.2f}",
             *(_score((retention or {}).get(measure)) for measure in MEASURES if scored),
         )
