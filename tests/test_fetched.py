@@ -39,7 +39,9 @@ REFUSED = {
 
 def keys(struct: type[msgspec.Struct], place: str = "") -> typing.Iterator[str]:
     """Yield every key that settings may have, `*` for a name of the user's."""
-    for name, kind in get_type_hints(struct).items():
+    hints = get_type_hints(struct)
+    for field in msgspec.structs.fields(struct):
+        name, kind = field.encode_name, hints[field.name]
         inner = next((one for one in get_args(kind) if is_struct(one)), None)
         if place == "" and name in TABLES:
             yield from keys(TABLES[name], f"{name}.*.")

@@ -48,42 +48,28 @@ FROM_ENVIRONMENT = ("store", "policy", "window", "model")
 SWITCH_OFF: Final = "FOLDLINE_DISABLE_AUTOCOMPACT"
 MAX_FOLDER_FILE: Final = 64 * 1024  # bytes; tomllib takes quadratic time for long keys
 POLICY_TABLES: Final = ("models", "policies", "compaction")
-COMPACTION_FIELDS: Final = {
-    "enabled": "enabled",
-    "reserve": "reserve",
-    "keep": "keep",
-    "pruning": "enable_pruning",
-    "prune_minimum": "prune_minimum",
-    "prune_protect": "prune_protect",
-    "reserved_output": "hard",
-    "model": "summary_model",
-    "instructions": "summary_instructions",
-    "certify": "certify",
-}
-"""The keys of `[compaction]`, and the policy fields that they set."""
 
 
 class CompactionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Overrides for every policy; amounts as in `docs/presets.md`, `reserved_output` in tokens."""
+    """Overrides for every policy; amounts as in `docs/presets.md`, `reserved_output` in tokens.
+
+    Each field is called like the field of `Policy` that it sets; `name` is its key in the file.
+    """
 
     enabled: bool | None = None
     reserve: Any = None
     keep: Any = None
-    pruning: bool | None = None
+    enable_pruning: bool | None = msgspec.field(default=None, name="pruning")
     prune_minimum: Any = None
     prune_protect: Any = None
-    reserved_output: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    model: str | None = None
-    instructions: str | None = None
+    hard: Annotated[int, msgspec.Meta(ge=1)] | None = msgspec.field(default=None, name="reserved_output")
+    summary_model: str | None = msgspec.field(default=None, name="model")
+    summary_instructions: str | None = msgspec.field(default=None, name="instructions")
     certify: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
     def over(self, policy: Policy) -> Policy:
         """Return the policy with these overrides."""
-        fields = {
-            field: value
-            for key, field in COMPACTION_FIELDS.items()
-            if (value := getattr(self, key)) is not None
-        }
+        fields = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
         if "hard" in fields:
             fields["hard"] = f"-{fields['hard']}"
         return changed(policy, fields, where="[compaction]") if fields else policy

@@ -41,4 +41,4 @@ def test_the_settings_are_read_as_they_stand():
     block = PAGE.split("```toml\n")[1].split("```")[0]
     found = msgspec.convert(tomllib.loads(block), Settings)
     assert found.compaction.over(found.find_policy("pi")).enabled
-    assert set(found.compaction.__struct_fields__) == set(tomllib.loads(block)["compaction"])
+    assert set(found.compaction.__struct_encode_fields__) == set(tomllib.loads(block)["compaction"])
