@@ -40,6 +40,15 @@ def records() -> list:
     ]
 
 
+def folded() -> foldline.Done:
+    """A session with a rule, folded by us."""
+    talk = [{"role": "user", "content": "Never push to main. " + "Look at it. " * 200}]
+    for i in range(8):
+        talk.append({"role": "assistant", "content": f"step {i} " + "went on with it " * 80})
+        talk.append({"role": "user", "content": f"next {i}"})
+    return foldline.compact(talk, target=700)
+
+
 def test_a_compaction_of_theirs_becomes_a_boundary_from_what_it_kept():
     loaded = from_records(records(), OFFLINE)
     [boundary] = [e for e in loaded.entries if isinstance(e, Compacted)]
@@ -81,11 +90,7 @@ def test_nothing_is_repaired_where_the_file_is_inspected():
 
 
 def test_a_checkpoint_of_ours_becomes_a_boundary_again():
-    talk = [{"role": "user", "content": "Never push to main. " + "Look at it. " * 200}]
-    for i in range(8):
-        talk.append({"role": "assistant", "content": f"step {i} " + "went on with it " * 80})
-        talk.append({"role": "user", "content": f"next {i}"})
-    done = foldline.compact(talk, target=700)
+    done = folded()
     loaded = from_messages(done.messages, OFFLINE)
     [boundary] = [e for e in loaded.entries if isinstance(e, Compacted)]
     assert boundary.checkpoint.summary == done.summary
@@ -119,11 +124,7 @@ def test_a_marker_in_a_tool_result_or_a_later_message_is_text_like_any_other():
 
 
 def test_a_checkpoint_joined_with_the_turn_behind_it_is_recognised():
-    talk = [{"role": "user", "content": "Never push to main. " + "Look at it. " * 200}]
-    for i in range(8):
-        talk.append({"role": "assistant", "content": f"step {i} " + "went on with it " * 80})
-        talk.append({"role": "user", "content": f"next {i}"})
-    done = foldline.compact(talk, target=700)
+    done = folded()
     joined = [
         {"type": "text", "text": done.messages[0]["content"]},
         {"type": "text", "text": "said in the same turn"},

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from foldline import testing as testing
     from foldline import transcripts as transcripts
     from foldline.catalogue.info import ModelInfo
-    from foldline.compaction import acompact, compact
-    from foldline.conversion import Converted, convert
+    from foldline.compaction import Converted, acompact, compact, convert
     from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
     from foldline.core.decide.ask import Nothing
     from foldline.core.decide.policy import Policy
@@ -71,8 +70,7 @@ __version__ = "0.2.0"
 # where each public name is; it is loaded from there when it is first used
 _NAMES: dict[str, tuple[str, ...]] = {
     "catalogue.info": ("ModelInfo",),
-    "compaction": ("acompact", "compact"),
-    "conversion": ("Converted", "convert"),
+    "compaction": ("Converted", "acompact", "compact", "convert"),
     "core.checkpoint.request": ("SummaryReply", "SummaryRequest"),
     "core.decide.ask": ("Nothing",),
     "core.decide.policy": ("Policy",),

@@ -1,4 +1,4 @@
-"""Fit a list of messages into a budget, without a store: `foldline.compact`."""
+"""One-off calls on a list of messages, without a store: `foldline.compact` and `foldline.convert`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import functools
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple, ParamSpec
 
+import msgspec
+
 from foldline.arguments import check, check_writer
 from foldline.catalogue import Catalogue, ModelInfo
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
-from foldline.folding import Done, FoldOptions, fold_and_close, fold_now, fold_once
+from foldline.core.view import ViewState, native_items
+from foldline.dialects import get
+from foldline.folding import Done, FoldOptions, fold_and_close, fold_now, fold_once, repairs
 from foldline.loading import Loaded, from_messages
 from foldline.summarizers.base import Summarizer
 from foldline.summarizers.named import summarizer_for
@@ -117,3 +121,33 @@ def choose_summarizer(
     else:
         check_writer(model, known=catalogue.look_up(model).known)
     return summarizer_for(info, policy, catalogue=catalogue, counter=counter)
+
+
+class Converted(msgspec.Struct, frozen=True):
+    """Messages of another dialect, ready to send.
+
+    `system` is the system prompt if that dialect takes it separately. `warnings` list what the dialect could
+    not represent, and what was left out, moved or added to make the list valid.
+    """
+
+    messages: list[Any]
+    dialect: str
+    system: Any = None
+    warnings: tuple[str, ...] = ()
+
+
+def convert(messages: Sequence[Any], to: str, *, dialect: str | None = None, system: Any = None) -> Converted:
+    """Write a list of native messages in the dialect `to`; nothing is shortened.
+
+    `messages` are dicts or SDK objects in `dialect` (default: detected); `system` is their separate system
+    prompt. Messages that are already in that dialect are returned unchanged. Raises DialectError for a value
+    that is not a message, InputError for an unknown dialect.
+    """
+    check(to=to, dialect=dialect, system=system)
+    target = get(to)
+    loaded = from_messages(messages, OFFLINE, dialect=dialect)
+    view = ViewState(loaded.entries, counter=OFFLINE)
+    leading = [] if system is None else [(get(loaded.dialect).decode_system(system), ())]
+    rendered = target.render([*leading, *native_items(view.view())], whole=True)
+    warnings = (*loaded.warnings, *repairs(loaded, view), *rendered.warnings)
+    return Converted(rendered.messages, to, rendered.system, warnings)

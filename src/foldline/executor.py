@@ -55,7 +55,10 @@ async def execute(
             request = msgspec.structs.replace(step, **fields) if fields else step
             reply = await request_summary(summarizer, request, aside=aside)
         except Exception as error:  # no failed model call may break the session
-            reply = _failure(summarizer.name, error)
+            reason = redact(str(error))[:QUOTED].strip() or type(error).__name__
+            log.warning("summary by %s failed: %s", summarizer.name, reason)
+            note = f"{summarizer.name} wrote no summary: {reason}"
+            reply = SummaryReply("", summarizer.name, stop=FAILED, notes=(note,))
         except BaseException:
             steps.close()
             raise
@@ -78,13 +81,6 @@ async def _aside(work: Callable[..., T], *args: Any) -> T:
     except RuntimeError:
         return work(*args)
     return await future
-
-
-def _failure(name: str, error: Exception) -> SummaryReply:
-    """Return a failed reply with the reason why the summariser wrote nothing."""
-    reason = redact(str(error))[:QUOTED].strip() or type(error).__name__
-    log.warning("summary by %s failed: %s", name, reason)
-    return SummaryReply("", name, stop=FAILED, notes=(f"{name} wrote no summary: {reason}",))
 
 
 def _step(

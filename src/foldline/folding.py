@@ -204,7 +204,9 @@ def _result(
         left_out["orphans"] = [{"index": index, "call_id": call} for index, call in loaded.orphans]
     cut = None
     if isinstance(boundary, Compacted):
-        cut = {"first_kept": loaded.index.get(boundary.first_kept or ""), "split": _splits_a_turn(view)}
+        before = view.kept[: view.fresh_from]
+        split = bool(before) and not before[0].message.is_prompt  # the cut is inside a turn
+        cut = {"first_kept": loaded.index.get(boundary.first_kept or ""), "split": split}
         receipt = msgspec.structs.replace(receipt, first_kept=cut["first_kept"])
     receipt = msgspec.structs.replace(
         receipt,
@@ -244,11 +246,6 @@ def _system_to_render(loaded: Loaded) -> Rendering:
     return [] if message is None else [(message, ())]
 
 
-def _splits_a_turn(view: ViewState) -> bool:
-    before = view.kept[: view.fresh_from]
-    return bool(before) and not before[0].message.is_prompt
-
-
 def _idle_receipt(view: ViewState, request: FoldRequest) -> Receipt:
     tokens, count = request.overhead_tokens + view.tokens, len(view.view())
     return Receipt(
@@ -267,7 +264,10 @@ def repairs(loaded: Loaded, view: ViewState) -> list[str]:
     blank = [str(loaded.index[entry.id]) for entry in view.kept if _is_blank(entry)]
     orphans = [f"{call!r} (message {index})" for index, call in loaded.orphans]
     unanswered = [
-        repr(call) for item in view.view() if isinstance(item, AddedItem) for call in _unanswered_calls(item)
+        repr(result.call_id)
+        for item in view.view()
+        if isinstance(item, AddedItem) and item.kind == "unanswered"
+        for result in item.message.results
     ]
     repaired = {
         "blank messages, left out": blank,
@@ -288,10 +288,6 @@ def _is_blank(entry: Said) -> bool:
 
 def _shortened(names: Sequence[str], most: int = 5) -> str:
     return ", ".join([*names[:most], *(["…"] if len(names) > most else [])])
-
-
-def _unanswered_calls(item: AddedItem) -> list[str]:
-    return [result.call_id for result in item.message.results] if item.kind == "unanswered" else []
 
 
 def now() -> str:
@@ -320,7 +316,8 @@ def text_of(system: Any) -> str:
 
 
 def as_dict(result: Done) -> Mapping[str, Any]:
-    """Return a folded list in the form that `foldline compact --json` prints."""
+    """Return a folded list in the form that `foldline compact --json` prints; its receipt has every key."""
+    receipt = {name: msgspec.to_builtins(getattr(result.receipt, name)) for name in Receipt.__struct_fields__}
     return {
         "messages": result.messages,
         "dialect": result.dialect,
@@ -328,12 +325,6 @@ def as_dict(result: Done) -> Mapping[str, Any]:
         "cut": result.cut,
         "summary": result.summary,
         "ledger": msgspec.to_builtins(result.ledger),
-        "receipt": receipt_dict(result.receipt),
+        "receipt": {**receipt, "constraints": receipt["constraints"] or {}},
         **({} if result.system is None else {"system": result.system}),
     }
-
-
-def receipt_dict(receipt: Receipt) -> dict[str, Any]:
-    """Return a receipt as JSON shows it, with every key."""
-    fields = {name: msgspec.to_builtins(getattr(receipt, name)) for name in receipt.__struct_fields__}
-    return {**fields, "constraints": fields["constraints"] or {}}

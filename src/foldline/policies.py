@@ -155,9 +155,7 @@ def _value(key: str, value: Any, where: str) -> Any:
     if key == "keep":
         return _keep(value, name)
     if key in _AMOUNTS:
-        amount = _amount(value, name)
-        _check_base(key, amount, name)
-        return amount
+        return _amount(key, value, name)
     if key == "per_model":
         return _per_model(value, name)
     _check_choice(_HINTS[key], value, name)
@@ -169,18 +167,6 @@ def _value(key: str, value: Any, where: str) -> Any:
     if any(isinstance(number, int) and number < 0 for number in numbers):
         raise PolicyError(f"{name} = {value!r}: must not be negative")
     return value
-
-
-def _check_base(key: str, amount: Table, name: str) -> None:
-    """Raise PolicyError for an amount that makes no sense for its field."""
-    if "less" in amount and key not in ("soft", "hard"):
-        raise PolicyError(f"{name}: only soft and hard can be given as the room to leave")
-    if amount.get("of") == "usable" and key == "reserve":
-        raise PolicyError(
-            f"{name}: a reserve is a share of the context, since usable is what remains without it"
-        )
-    if amount.get("of") == "reserve" and key != "summary_tokens":
-        raise PolicyError(f"{name}: only summary_tokens can be a share of the reserve")
 
 
 def _check_choice(hint: Any, value: Any, name: str) -> None:
@@ -199,21 +185,18 @@ def _check_choice(hint: Any, value: Any, name: str) -> None:
 def _keep(value: Any, name: str) -> Any:
     """Return a `Keep` in builtins: from an amount, or a table of `amount`, `messages`, `message_fraction`."""
     if not isinstance(value, Mapping) or not set(cast("Table", value)) & set(Keep.__struct_fields__):
-        return {"amount": _keep_amount(value, name)} if value is not None and value != {} else {}
+        return {"amount": _amount("keep", value, name)} if value is not None and value != {} else {}
     table = dict(cast("Table", value))
     if "amount" in table:
-        table["amount"] = _keep_amount(table["amount"], f"{name}.amount")
+        table["amount"] = _amount("keep", table["amount"], f"{name}.amount")
     return _checked(table, Keep, name, f"{AMOUNT_FORMS}, or a table of {', '.join(Keep.__struct_fields__)}")
 
 
-def _keep_amount(value: Any, name: str) -> Any:
-    amount = _amount(value, name)
-    _check_base("keep", amount, name)
-    return amount
+def _amount(key: str, value: Any, name: str) -> Any:
+    """Return an `Amount` in builtins: from tokens, a share, the room to leave ("-30000"), or a table.
 
-
-def _amount(value: Any, name: str) -> Any:
-    """Return an `Amount` in builtins: from tokens, a share, the room to leave ("-30000"), or a table."""
+    Raises PolicyError for an amount that makes no sense for the field.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         table: dict[str, Any] = {"tokens": value} if value >= 0 else {"less": -value}
     elif isinstance(value, str):
@@ -227,6 +210,14 @@ def _amount(value: Any, name: str) -> Any:
         raise PolicyError(
             f"{name} = {value!r}: tokens must not be negative, a fraction is from 0 to 1 (100%)"
         )
+    if "less" in table and key not in ("soft", "hard"):
+        raise PolicyError(f"{name}: only soft and hard can be given as the room to leave")
+    if table.get("of") == "usable" and key == "reserve":
+        raise PolicyError(
+            f"{name}: a reserve is a share of the context, since usable is what remains without it"
+        )
+    if table.get("of") == "reserve" and key != "summary_tokens":
+        raise PolicyError(f"{name}: only summary_tokens can be a share of the reserve")
     return table
 
 

@@ -31,10 +31,5 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _json_escaped(found: re.Match[str]) -> str:
-    return "".join(f"\\u{int.from_bytes(unit):04x}" for unit in _units(found[0]))
-
-
-def _units(character: str) -> list[bytes]:
-    """Return the UTF-16 units of a character."""
-    raw = character.encode("utf-16-be", "surrogatepass")
-    return [raw[start : start + 2] for start in range(0, len(raw), 2)]
+    raw = found[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{raw[start : start + 4]}" for start in range(0, len(raw), 4))

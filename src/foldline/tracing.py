@@ -93,20 +93,17 @@ def span(name: str, values: Mapping[str, Value | None] | None = None) -> Generat
             raise
 
 
-def started(
-    name: str, kind: str = "client", values: Mapping[str, Value | None] | None = None, *, ago: float = 0.0
-) -> Span:
-    """Start a span that the caller ends, such as for a stream; it does not become the current span.
+def started(name: str, values: Mapping[str, Value | None], *, ago: float = 0.0) -> Span:
+    """Start a span of a call that the caller ends, such as for a stream; it does not become the current span.
 
     Its start time is `ago` seconds in the past.
     """
     trace = _trace()
     if trace is None:
         return Span()
-    tracer = trace.get_tracer(LIBRARY)
-    span_kind = trace.SpanKind.CLIENT if kind == "client" else trace.SpanKind.INTERNAL
-    start = time.time_ns() - int(ago * 1e9)
-    return Span(tracer.start_span(name, kind=span_kind, attributes=_present(values or {}), start_time=start))
+    tracer, start = trace.get_tracer(LIBRARY), time.time_ns() - int(ago * 1e9)
+    client = trace.SpanKind.CLIENT
+    return Span(tracer.start_span(name, kind=client, attributes=_present(values), start_time=start))
 
 
 @cache

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from tests.service.web.browser import HOSTILE
 
-from foldline.conversion import convert
+from foldline.compaction import convert
 from foldline.service.api.history import ShownPart
 from foldline.service.web.prose import LARGEST, ON_A_LINE, ROWS, begins, code, path_in, prose, rows
 from foldline.service.web.shown import called, sent
