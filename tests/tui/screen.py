@@ -84,6 +84,11 @@ class ChatUser:
         await self.type(text)
         await until(self.pilot, self.quiet)
 
+    async def turns(self, count, text="Turn {}."):
+        """Say a text several times, each with its number."""
+        for turn in range(count):
+            await self.say(text.format(turn))
+
     async def sees(self, *words):
         """Wait until these words are on the screen: what a key or a message does is drawn some time later."""
         await until(self.pilot, lambda: all(word in self.text for word in words))

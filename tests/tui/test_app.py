@@ -150,8 +150,7 @@ async def test_what_fills_the_window_is_always_in_view(tmp_path):
 
 async def test_a_boundary_is_a_marker_and_folded_messages_are_dimmed_and_there(tmp_path):
     async with open_chat(tmp_path, answers) as talk:
-        for turn in range(3):
-            await talk.say(f"Turn {turn}. Never push to main.")
+        await talk.turns(3, "Turn {}. Never push to main.")
         await talk.say("/compact the rule")
         [marker] = talk.app.transcript.query("BoundaryBlock")
         assert marker.title_line().startswith("folded above:")
@@ -184,8 +183,7 @@ class _HeldSummaries(Scripted):
 async def test_a_summary_is_in_view_while_a_model_writes_it(tmp_path):
     model = _HeldSummaries(answers, window=60_000)
     async with open_chat(tmp_path, model) as talk:
-        for turn in range(3):
-            await talk.say(f"Turn {turn}. Never push to main.")
+        await talk.turns(3, "Turn {}. Never push to main.")
         talk.host.session.summarizer = ModelSummarizer(model, window=model.window)
         model.gate = Gate()
         await talk.type("/compact")
@@ -269,8 +267,7 @@ async def test_a_permission_goes_away_with_a_turn_that_ends_before_it_is_on_the_
 
 async def test_preview_shows_what_goes_and_stays_and_commits_what_was_shown(tmp_path):
     async with open_chat(tmp_path, answers) as talk:
-        for turn in range(3):
-            await talk.say(f"Turn {turn}.")
+        await talk.turns(3)
         await talk.type("/preview the turns")
         screen = await talk.opened("PreviewScreen")
         await until(talk.pilot, lambda: screen._preview is not None and screen._infos)
@@ -287,8 +284,7 @@ async def test_preview_shows_what_goes_and_stays_and_commits_what_was_shown(tmp_
 @pytest.mark.slow
 async def test_a_message_ticked_in_the_preview_stays_word_for_word(tmp_path, anew):
     async with open_chat(tmp_path, answers) as talk:
-        for turn in range(3):
-            await talk.say(f"Turn {turn} about zebras.")
+        await talk.turns(3, "Turn {} about zebras.")
         await talk.type("/preview")
         screen = await talk.opened("PreviewScreen")
         await until(talk.pilot, lambda: screen._infos)
@@ -311,8 +307,7 @@ async def test_a_message_ticked_in_the_preview_stays_word_for_word(tmp_path, ane
 async def test_a_preview_is_not_committed_while_it_is_drawn_up_anew(tmp_path):
     model = _HeldSummaries(answers, window=60_000)
     async with open_chat(tmp_path, model) as talk:
-        for turn in range(3):
-            await talk.say(f"Turn {turn}. Never push to main.")
+        await talk.turns(3, "Turn {}. Never push to main.")
         talk.host.session.summarizer = ModelSummarizer(model, window=model.window)
         await talk.type("/preview")
         screen = await talk.opened("PreviewScreen")
@@ -334,8 +329,7 @@ async def test_a_preview_is_not_committed_while_it_is_drawn_up_anew(tmp_path):
 @pytest.mark.slow
 async def test_leaving_the_preview_leaves_everything_as_it_was(tmp_path):
     async with open_chat(tmp_path, answers) as talk:
-        for turn in range(3):
-            await talk.say(f"Turn {turn}.")
+        await talk.turns(3)
         await talk.type("/preview")
         screen = await talk.opened("PreviewScreen")
         await until(talk.pilot, lambda: screen._infos)
@@ -365,8 +359,7 @@ async def test_autocompact_is_a_selector_and_is_saved(tmp_path):
 @pytest.mark.slow
 async def test_branch_lists_messages_and_puts_the_chosen_one_into_the_editor(tmp_path):
     async with open_chat(tmp_path, answers) as talk:
-        for turn in range(3):
-            await talk.say(f"Turn {turn}.")
+        await talk.turns(3)
         await talk.say("/compact")
         await talk.type("/branch")
         await talk.opened("Picker")
@@ -582,8 +575,7 @@ async def test_ctrl_c_takes_every_question_away(tmp_path):
 @pytest.mark.slow
 async def test_ctrl_c_leaves_the_screen_of_a_command(tmp_path, line):
     async with open_chat(tmp_path, answers) as talk:
-        for turn in range(3):
-            await talk.say(f"Turn {turn}.")
+        await talk.turns(3)
         session = talk.host.session.id
         await talk.type(line)
         await until(talk.pilot, talk.asked)
@@ -598,8 +590,7 @@ async def test_ctrl_c_leaves_the_screen_of_a_command(tmp_path, line):
 async def test_a_fold_that_is_stopped_is_on_the_screen_no_more(tmp_path):
     model = _HeldSummaries(answers, window=60_000)
     async with open_chat(tmp_path, model) as talk:
-        for turn in range(3):
-            await talk.say(f"Turn {turn}. Never push to main.")
+        await talk.turns(3, "Turn {}. Never push to main.")
         talk.host.session.summarizer = ModelSummarizer(model, window=model.window)
         model.gate = Gate()
         await talk.type("/compact")
@@ -626,8 +617,7 @@ async def test_what_is_only_logged_is_on_the_screen(tmp_path):
     (tmp_path / "work/AGENTS.md").symlink_to("/etc/hostname")
     async with open_chat(tmp_path, answers) as talk:
         await talk.sees("no theme 'textual-lite' (did you mean 'textual-light'?)", "AGENTS.md is skipped")
-        for turn in range(3):
-            await talk.say(f"Turn {turn}.")
+        await talk.turns(3)
         await talk.say("/compact")
         await talk.sees("hook 'exit 3' ended with 3", "Folded")
     assert not [one for one in logging.getLogger("foldline").handlers if isinstance(one, Notices)]

@@ -42,8 +42,7 @@ async def check(talk, name):
 @pytest.mark.parametrize("size", SIZES)
 async def test_meter_and_boundary(tmp_path, size):
     async with open_chat(tmp_path, answers, size=SIZES[size]) as talk:
-        for turn in range(8):
-            await talk.say(f"Turn {turn}. Never push to main.")
+        await talk.turns(8, "Turn {}. Never push to main.")
         await talk.say("/compact the rule")
         await check(talk, f"boundary-{size}")
 
@@ -51,8 +50,7 @@ async def test_meter_and_boundary(tmp_path, size):
 @pytest.mark.parametrize("size", SIZES)
 async def test_preview(tmp_path, size):
     async with open_chat(tmp_path, answers, size=SIZES[size]) as talk:
-        for turn in range(8):
-            await talk.say(f"Turn {turn}. Never push to main.")
+        await talk.turns(8, "Turn {}. Never push to main.")
         await talk.type("/preview")
         screen = await talk.opened("PreviewScreen")
         await until(talk.pilot, lambda: screen._infos)
@@ -62,8 +60,7 @@ async def test_preview(tmp_path, size):
 @pytest.mark.parametrize("size", SIZES)
 async def test_tree(tmp_path, size):
     async with open_chat(tmp_path, answers, size=SIZES[size]) as talk:
-        for turn in range(3):
-            await talk.say(f"Turn {turn}.")
+        await talk.turns(3)
         await talk.say("/branch 2")
         await talk.say("Another way.")
         await talk.type("/tree")

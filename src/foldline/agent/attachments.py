@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from foldline.agent.tools.read import CHARACTERS, picture_in
+from foldline.agent.tools.search import files
 from foldline.agent.workspace import Workspace
 from foldline.core.log.messages import Media, Message, Text
 from foldline.errors import InputError
@@ -17,6 +19,8 @@ REFERENCE = re.compile(r"(?<![\w@])@(\"[^\"\n]+\"|[^\s@,;:!?()\[\]{}<>\"']+)")
 HITS = 12  # messages of another session that are attached
 SEARCH_WORDS = 8  # the longest words of the prompt, which find these messages
 WORDS = re.compile(r"\w{3,}")
+COMPLETIONS = 8
+MAX_FILES = 5_000  # of the folder, for completion
 
 
 async def attach_references(
@@ -41,7 +45,8 @@ def _file_part(name: str, workspace: Workspace) -> Text | Media | None:
     try:
         path = workspace.resolve(name.rstrip("."))
         if path.is_dir():
-            return _folder_part(path)
+            names = sorted(f"{item.name}/" if item.is_dir() else item.name for item in path.iterdir())
+            return Text("\n".join((f'<folder path="{path}">', "\n".join(names[:500]), "</folder>")))
         file = workspace.open(path)
     except (InputError, OSError):
         return None
@@ -68,9 +73,30 @@ def text_of(name: str, workspace: Workspace) -> str | None:
     return None if b"\0" in data[:8_192] else data.decode("utf-8", "replace")[:CHARACTERS]
 
 
-def _folder_part(path: Path) -> Text:
-    names = sorted(f"{item.name}/" if item.is_dir() else item.name for item in path.iterdir())
-    return Text(f'<folder path="{path}">\n' + "\n".join(names[:500]) + "\n</folder>")
+class Completion:
+    """Completes commands, and references to the files of a folder, which are listed once, in a thread."""
+
+    def __init__(self, commands: Iterable[str], workspace: Workspace) -> None:
+        self._commands = [f"/{name}" for name in commands]
+        self._workspace = workspace
+        self._files: list[str] = []
+
+    def load(self) -> None:
+        """List the files of the folder."""
+        paths = islice(files(self._workspace.root), MAX_FILES)
+        self._files = [self._workspace.shown(path) for path in paths]
+
+    def __call__(self, word: str, first: bool) -> Sequence[str]:
+        """Return completions of a word, the likeliest first."""
+        if word.startswith("/"):
+            return [name for name in self._commands if name.startswith(word)] if first else ()
+        typed = word[1:].strip('"').lower()
+        starting = [name for name in self._files if name.lower().startswith(typed)]
+        others = [
+            name for name in self._files if typed in name.lower() and name not in starting[:COMPLETIONS]
+        ]
+        names = (*starting, *others)[:COMPLETIONS]
+        return [f"@{name}" if REFERENCE.fullmatch(f"@{name}") else f'@"{name}"' for name in names]
 
 
 async def _session_part(name: str, text: str, session: Session) -> Text | None:

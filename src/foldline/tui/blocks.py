@@ -189,7 +189,6 @@ class BoundaryBlock(Block):
 
     @property
     def _excludes(self) -> bool:
-        """Whether the user excluded something with it."""
         return not self.summary and EXCLUDED in self.receipt.dropped.get("edits", {})
 
     def title_line(self) -> str:

@@ -120,7 +120,7 @@ class Transcript(VerticalScroll, can_focus=False):
         """Show an event of the agent or the session."""
         match event:
             case PromptTaken():
-                await self.add(PromptBlock(event.text, event.entry))
+                await self.mount(PromptBlock(event.text, event.entry))
             case TextStreamed():
                 await (await self._open_reply()).write(event.text)
             case ThinkingStreamed():
@@ -131,7 +131,7 @@ class Transcript(VerticalScroll, can_focus=False):
                 await self._finish_reply(event)
             case CallStarted():
                 block = self._calls[event.id] = CallBlock(event.tool, event.arguments, self._entry)
-                await self.add(block)
+                await self.mount(block)
             case CallEnded():
                 if event.id in self._calls:
                     self._calls[event.id].show_answer(event.text, failed=event.failed)
@@ -151,14 +151,14 @@ class Transcript(VerticalScroll, can_focus=False):
     async def _open_reply(self) -> ReplyBlock:
         if self._reply is None:
             self._reply = ReplyBlock()
-            await self.add(self._reply)
+            await self.mount(self._reply)
         return self._reply
 
     async def _show_summary(self, event: SummaryStreamed) -> None:
         if event.anew or self._summary is None:
             await self.drop_summary()
             self._summary = SummaryBlock()
-            await self.add(self._summary)
+            await self.mount(self._summary)
         self._summary.write(event.text)
 
     async def drop_summary(self) -> None:
@@ -198,13 +198,9 @@ class Transcript(VerticalScroll, can_focus=False):
             await self.mount(*self._blocks(entry), before=before)
         await self.dim(session)
 
-    async def add(self, block: Widget) -> None:
-        """Add a block at the end."""
-        await self.mount(block)
-
     async def note(self, text: str, kind: str = "") -> None:
         """Add a note at the end: the result of a command, or (`kind`) a warning or an error."""
-        await self.add(NoteBlock(text, kind))
+        await self.mount(NoteBlock(text, kind))
 
     def page(self, pages: int) -> None:
         """Scroll by pages; at the end it follows new blocks again."""
