@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli.calling import CommandResult, run_command
+from tests.cli.calling import CommandResult, coding_session, run_command, write_lines
 
 
 @pytest.fixture(autouse=True)
@@ -17,3 +17,9 @@ def away_from_home(clean_home: Path) -> Path:
 def foldline(capsysbinary: pytest.CaptureFixture[bytes]) -> Callable[..., CommandResult]:
     """Run a command in this process: its exit code, what it printed, and its JSON."""
     return lambda *args: run_command(capsysbinary, *args)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A coding session of three turns."""
+    return write_lines(tmp_path / "session.jsonl", coding_session(3))

@@ -20,11 +20,6 @@ from foldline.transcripts import open_transcript, source
 TARGET = ("--target", 2000)
 
 
-@pytest.fixture
-def file(tmp_path):
-    return write_lines(tmp_path / "session.jsonl", coding_session(3))
-
-
 def commands(file):
     return (("compact", file, *TARGET), ("inspect", file), ("import", file))
 

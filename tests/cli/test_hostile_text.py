@@ -70,6 +70,23 @@ def test_no_command_prints_what_steers_a_terminal(foldline, file, words):
     assert [character for character in RAW if character in done.out + done.err] == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compact", "FILE", "--target", 900, "--policy"],
+        ["check", "FILE", "--window", 9_000, "--policy"],
+        ["policies"],
+    ],
+)
+def test_the_name_of_a_policy_is_shown_and_steers_no_terminal(foldline, file, tmp_path, words):
+    name = "evil[/]\x1b]0;owned\x07"
+    policies = tmp_path / "p.toml"
+    policies.write_text(f"[policies.{json.dumps(name)}]\nbase = 'pi'\n")
+    done = foldline(*[file if word == "FILE" else word for word in words], name, "--policies", policies)
+    assert "evil[/]\\x1b]0;owned\\x07" in done.out
+    assert [character for character in RAW if character in done.out + done.err] == []
+
+
 @pytest.mark.parametrize("words", [["show", "ID", "--json"], ["export", "FILE", "--format", "openai-chat"]])
 def test_data_in_a_pipe_stays_as_it_is(foldline, file, words):
     foldline("import", file)

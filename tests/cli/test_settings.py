@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.cli.calling import coding_session, write_lines
-
-
-@pytest.fixture
-def file(tmp_path):
-    return write_lines(tmp_path / "session.jsonl", coding_session(3))
 
 
 @pytest.fixture

@@ -19,11 +19,6 @@ from foldline.stores import SqliteStore
 from foldline.transcripts import header_line
 
 
-@pytest.fixture
-def file(tmp_path):
-    return write_lines(tmp_path / "session.jsonl", coding_session(3))
-
-
 def stored(session: str, file: Path | None = None) -> tuple[list[Entry], list[Entry], str | None]:
     """The path, the whole log and the leaf of a session in the default store."""
 

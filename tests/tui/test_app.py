@@ -661,6 +661,7 @@ async def test_a_program_that_is_ended_leaves_the_terminal_as_it_was(tmp_path):
 
 def test_how_to_go_on_names_the_store_and_no_password():
     assert resume_command("3fa1", None) == "foldline chat --resume 3fa1"
+    assert resume_command("a; b", None) == "foldline chat --resume 'a; b'"
     assert (
         resume_command("3fa1", "sqlite:///a b.db") == "foldline chat --resume 3fa1 --store 'sqlite:///a b.db'"
     )

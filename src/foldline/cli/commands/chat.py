@@ -5,11 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 
-from rich.markup import escape
-
 from foldline.cli.agent_options import AgentOptions
 from foldline.cli.options import command
-from foldline.cli.output import err
+from foldline.cli.output import err, escape
 from foldline.cli.tracing import traced
 from foldline.errors import InputError
 
@@ -49,4 +47,4 @@ def resume_command(session: str, store: str | None) -> str:
     from foldline.stores.urls import without_password  # noqa: PLC0415  slow: not before the screen appears
 
     option = f" --store {shlex.quote(without_password(store))}" if store else ""
-    return f"foldline chat --resume {session}{option}"
+    return f"foldline chat --resume {shlex.quote(session)}{option}"

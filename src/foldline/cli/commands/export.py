@@ -173,7 +173,6 @@ def _write_own(loaded: Loaded, name: str, put: Put) -> ExportResult:
 
 
 def _from_store(source: str, request: ExportRequest, folding: _FoldSettings | None, url: str | None) -> Write:
-    """Return a function that exports a stored session."""
     name = find_stored(source, url)
 
     async def write(store: Store, put: Put) -> ExportResult:

@@ -53,7 +53,7 @@ def policies(
             _print_rows(chosen, limits, console)
             return
         for policy in chosen.values():
-            rule(console, policy.name)
+            rule(console, escape(policy.name))
             console.print(escape(policy.summary), soft_wrap=not console.is_terminal)
             parts = {part.replace("_", " "): text for part, text in describe(policy).items()}
             if window or model:

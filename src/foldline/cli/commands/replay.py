@@ -177,7 +177,7 @@ def check(
             console.print(f"[red]failed:[/] {escape(line)}", soft_wrap=True)
         sessions = "1 session" if len(results) == 1 else f"{len(results):,} sessions"
         bad = {item.session for item in (*failed, *problems)}
-        console.print(f"{sessions}, {len(bad):,} failed, under {', '.join(chosen)}")
+        console.print(f"{sessions}, {len(bad):,} failed, under {escape(', '.join(chosen))}")
 
     def document() -> dict[str, Any]:
         return {"sessions": len(results), "policies": list(chosen), "problems": problems, "failed": failed}

@@ -306,7 +306,6 @@ def _gateway_url(address: str | None) -> str:
 
 
 def _answers(url: str) -> bool:
-    """Return whether a gateway answers at an address."""
     direct = build_opener(ProxyHandler({}))  # never through a proxy
     try:
         with direct.open(f"{url}/health", timeout=TIMEOUT) as answer:

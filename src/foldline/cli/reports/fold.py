@@ -108,9 +108,11 @@ def print_figures(receipt: Receipt, console: Console, *, rules: bool = True) -> 
         f"[bold green]{receipt.tokens_after:,}[/] in {receipt.messages_after:,} "
         f"({share(saved, receipt.tokens_before)} less)"
     )
-    writer = "offline" if receipt.summarizer == "offline" else f"by {receipt.summarizer}"
+    writer = "offline" if receipt.summarizer == "offline" else f"by {escape(receipt.summarizer)}"
     written = f", written {writer}" if receipt.summarizer else ""
-    console.print(f"policy {receipt.policy}, reason {receipt.reason}{written}, {receipt.duration_ms:,.0f} ms")
+    console.print(
+        f"policy {escape(receipt.policy)}, reason {receipt.reason}{written}, {receipt.duration_ms:,.0f} ms"
+    )
     if receipt.usage is not None:
         console.print(f"the summary took {_usage(receipt.usage)}{_price(receipt.price)}")
     if receipt.by_category:
@@ -123,7 +125,7 @@ def print_figures(receipt: Receipt, console: Console, *, rules: bool = True) -> 
             changes = ", ".join(f"{_EDITS.get(kind, kind)} {count:,}" for kind, count in value.items())
             console.print(f"edits in the messages that stay: {escape(changes)}")
             continue
-        console.print(f"dropped {name.replace('_', ' ')}: {escape(_short(value))}")
+        console.print(escape(f"dropped {name.replace('_', ' ')}: {_short(value)}"))
     constraints = receipt.constraints
     if constraints is not None and constraints.texts:
         console.print(f"standing constraints kept word for word: {constraints.kept}")
