@@ -61,13 +61,12 @@ class _Parameter(NamedTuple):
     def parameter(self, name: str, kind: Any) -> click.Parameter:
         """Return the click parameter for a name and a type."""
         args = [arg for arg in get_args(kind) if arg not in (NoneType, ...)]
-        item = args[0] if args else kind
+        item = args[0] if args and get_origin(kind) is not Literal else kind
+        choices = get_args(item) if get_origin(item) is Literal else ()
         repeatable = get_origin(kind) is tuple
-        settings: dict[str, Any] = {
-            "type": OneOf(args) if get_origin(kind) is Literal else _TYPES.get(item, item)
-        }
+        settings: dict[str, Any] = {"type": OneOf(choices) if choices else _TYPES.get(item, item)}
         flags = self.flags or (() if self.flags is None else (f"--{name.replace('_', '-')}",))
-        if get_origin(kind) is not Literal:
+        if not choices:
             settings["shell_complete"] = completion_for(flags, self.settings.get("metavar", ""))
         if self.flags is None:
             settings |= {"nargs": -1 if repeatable else 1, "required": True, **self.settings}

@@ -11,13 +11,13 @@ from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn
 
 import click
 import msgspec
 
 from foldline import files
-from foldline.cli.options import STORE, OneOf, Shown, argument, command, option
+from foldline.cli.options import STORE, Shown, argument, command, option
 from foldline.cli.tracing import traced
 from foldline.config import EVERYTHING, Scope, settings
 from foldline.errors import InputError
@@ -56,8 +56,7 @@ class ServeOptions(msgspec.Struct, frozen=True):
         metavar="WHO",
     )
     log: Literal["plain", "json"] | None = option(
-        "What to write to standard error: errors (plain), or also each request (json)  [default: plain]",
-        type=OneOf(("plain", "json")),
+        "What to write to standard error: errors (plain), or also each request (json)  [default: plain]"
     )
     workers: int | None = option("Processes that share the work  [default: 1]", type=click.IntRange(1, 256))
 
@@ -147,9 +146,8 @@ def _ready(url: str, *, opened: bool) -> None:
 def tokens(
     tenant: str = argument("TENANT"),
     name: str | None = option("The name of its holder, for the logs."),
-    scope: tuple[str, ...] = option(
-        "What it allows: read, write, admin (to delete), metrics; repeatable  [default: all but metrics]",
-        type=OneOf(get_args(Scope)),
+    scope: tuple[Scope, ...] = option(
+        "What it allows: read, write, admin (to delete), metrics; repeatable  [default: all but metrics]"
     ),
     days: int | None = option("Days until it expires  [default: never]", type=click.IntRange(1, 36_500)),
 ) -> Shown:
