@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from foldline.agent.settings_file import save
+from foldline.agent.commands.boundaries import save
 from foldline.errors import InputError
 from foldline.files import append_private, create_private, opened, written
 from foldline.stores import open_store
@@ -71,8 +71,8 @@ def test_settings_are_not_written_through_a_link_beside_them(tmp_path, name):
     beside = tmp_path / ".foldline" / name.format(os.getpid())
     beside.parent.mkdir()
     beside.symlink_to(away)
-    file = save(tmp_path, "agent", {"theme": "x"})
-    assert "theme" in file.read_text()
+    save(tmp_path, "agent", {"theme": "x"})
+    assert "theme" in (tmp_path / ".foldline/settings.toml").read_text()
     assert away.read_text() == "mine"
 
 

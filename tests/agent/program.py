@@ -39,10 +39,11 @@ def run_foldline(folder, *words, stdin="", timeout=_PATIENCE, **more):
 
 
 def settings(folder, text):
-    """Write the user settings of the home that `environment` makes in a folder."""
+    """Write the user settings of the home that `environment` makes in a folder; return the file."""
     file = folder / "home/.foldline/settings.toml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
+    return file
 
 
 class Rpc:

@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 import pytest
-from tests.agent.program import serve_model
+from tests.agent.program import serve_model, settings
 from tests.agent.working import host_on
 
 from foldline.agent.commands.command import Outcome
@@ -135,9 +135,7 @@ async def test_preview_changes_nothing(tmp_path):
 
 
 async def test_autocompact_is_set_and_saved_with_comments_kept(tmp_path):
-    file = tmp_path / "home/.foldline/settings.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text("# mine\npolicy = 'pi'  # from the seed\n")
+    file = settings(tmp_path, "# mine\npolicy = 'pi'  # from the seed\n")
     async with host_on(tmp_path) as host:
         shown = (await run(host, "/autocompact")).text
         assert "**on**" in shown

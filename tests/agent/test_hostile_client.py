@@ -271,6 +271,18 @@ def test_two_programs_on_one_session(tmp_path):
     whole(tmp_path, first)
 
 
+KINDS = (
+    *["prompt"] * 3,
+    *["abort"] * 2,
+    *("compact", "preview", "commit", "undo", "redo", "stats", "prompts", "branch"),
+    *["command"] * 2,
+)
+COMMANDS = (
+    *("/context", "/tree", "/pin last", "/compact", "/rewind", "/continue", "/stats", "/constraints"),
+    *("/recall word", "/policy pi", "/cost", "/clear", "/fork", "/resume 2"),
+)
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 12))])
 def test_anything_at_any_moment(tmp_path, seed):
     some = random.Random(seed)
@@ -294,51 +306,14 @@ def test_anything_at_any_moment(tmp_path, seed):
         )
         thread.start()
         for n in range(120):
-            kind = some.choice(
-                (
-                    "prompt",
-                    "prompt",
-                    "prompt",
-                    "abort",
-                    "abort",
-                    "compact",
-                    "preview",
-                    "commit",
-                    "undo",
-                    "redo",
-                    "stats",
-                    "prompts",
-                    "branch",
-                    "command",
-                    "command",
-                )
-            )
+            kind = some.choice(KINDS)
             more = {}
             if kind == "prompt":
                 more = {"message": f"Prompt {n}. " + "word " * some.choice((1, 50))}
             elif kind == "branch":
                 more = {"entry": str(some.randint(1, 4))}
             elif kind == "command":
-                more = {
-                    "line": some.choice(
-                        (
-                            "/context",
-                            "/tree",
-                            "/pin last",
-                            "/compact",
-                            "/rewind",
-                            "/continue",
-                            "/stats",
-                            "/constraints",
-                            "/recall word",
-                            "/policy pi",
-                            "/cost",
-                            "/clear",
-                            "/fork",
-                            "/resume 2",
-                        )
-                    )
-                }
+                more = {"line": some.choice(COMMANDS)}
             rpc.send(type=kind, id=n, **more)
             sent += 1
             time.sleep(some.choice((0, 0, 0.01, 0.05, 0.15)))

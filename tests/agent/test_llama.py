@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.agent.program import Rpc, run_foldline
+from tests.agent.program import Rpc, run_foldline, settings
 
 pytestmark = pytest.mark.slow
 
 
 def test_the_first_five_minutes(tmp_path, llama):
     name = f"openai-compatible:smollm2@{llama}/v1"
-    settings = tmp_path / "home/.foldline/settings.toml"
-    settings.parent.mkdir(parents=True)
-    settings.write_text('[agent]\nmax_tokens = 60\ntools = false\n[compaction]\nmodel = "offline"\n')
+    settings(tmp_path, '[agent]\nmax_tokens = 60\ntools = false\n[compaction]\nmodel = "offline"\n')
     rpc = Rpc(tmp_path, "--model", name, "--window", "8192")
     for text in ("Never change the limits. Say hello.", "Say it again.", "Thank you."):
         ended = rpc.prompt(text)

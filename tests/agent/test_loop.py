@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
+from tests.agent.program import settings
 from tests.agent.working import host_on
 from tests.support.waiting import until
 
@@ -89,7 +90,7 @@ async def test_an_interrupt_keeps_what_is_whole_and_the_queue_goes_on(tmp_path):
     async with host_on(tmp_path, answers) as host:
         work = asyncio.ensure_future(host.prompt("Do both."))
         await until(lambda: len(host.heard.named("call")) == 2)
-        await host.queue("Then this.")
+        host.agent.queue.append(("Then this.",))
         assert host.agent.interrupt()
         assert (await work).text == "On to the next."
         assert [e.how for e in host.heard.named("turn")] == ["interrupted", "done"]
@@ -145,8 +146,7 @@ async def test_what_a_crash_left_open_is_answered_before_the_next_prompt(tmp_pat
 
 
 async def test_the_steps_to_one_prompt_are_limited(tmp_path):
-    (tmp_path / "home/.foldline").mkdir(parents=True)
-    (tmp_path / "home/.foldline/settings.toml").write_text("[agent]\nsteps = 3\n")
+    settings(tmp_path, "[agent]\nsteps = 3\n")
     async with host_on(tmp_path, lambda asked: call("find")) as host:
         assert (await host.prompt("Go.")).how == "steps"
         assert len(host.scripted.requests) == 3
@@ -315,8 +315,7 @@ async def test_the_model_can_go_back_to_a_reply_with_calls(tmp_path):
 
 
 async def test_a_sub_agent_keeps_to_the_limits_of_the_settings(tmp_path):
-    (tmp_path / "home/.foldline").mkdir(parents=True)
-    (tmp_path / "home/.foldline/settings.toml").write_text("[agent]\nsteps = 3\nmax_tokens = 777\n")
+    settings(tmp_path, "[agent]\nsteps = 3\nmax_tokens = 777\n")
 
     def says(asked):
         return "Enough." if asked.index == 4 else call("find") if asked.index else call("task", goal="Look.")

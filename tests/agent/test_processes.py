@@ -11,7 +11,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from tests.agent.program import environment, serve_model
+from tests.agent.program import environment, serve_model, settings
 from tests.agent.working import host_on
 from tests.support import forked
 from tests.support.waiting import until, wait_until
@@ -267,10 +267,8 @@ async def test_commands_leave_no_files_open(tmp_path):
     ],
 )
 async def test_a_hook_is_bounded_and_leaves_nothing(tmp_path, caplog, command, told):
-    settings = tmp_path / "home/.foldline/settings.toml"
-    settings.parent.mkdir(parents=True)
     timeout = 1 if "not finished" in told else 600
-    settings.write_text(f'[hooks]\nbefore_compaction = ["""{command}"""]\ntimeout = {timeout}\n')
+    settings(tmp_path, f'[hooks]\nbefore_compaction = ["""{command}"""]\ntimeout = {timeout}\n')
     async with host_on(tmp_path, ["One. " * 2_000, "Two."]) as host:
         await host.prompt("Hello. " * 2_000)
         await host.prompt("Again.")

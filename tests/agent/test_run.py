@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.agent.program import run_foldline, serve_model
+from tests.agent.program import run_foldline, serve_model, settings
 
 from foldline.testing import Refusal, call
 
@@ -150,19 +150,8 @@ def test_nothing_to_say_and_both_ways_to_go_on_are_refused(tmp_path):
     assert run_foldline(tmp_path, "run").returncode == 2
     both = run_foldline(tmp_path, "run", "-p", "x", "--resume", "a", "--continue")
     assert both.returncode == 2
-    assert (
-        run_foldline(
-            tmp_path,
-            "run",
-            "-p",
-            "x",
-            "--resume",
-            "nosuch",
-            "--model",
-            "openai-compatible:a@http://127.0.0.1:9/v1",
-        ).returncode
-        == 2
-    )
+    model = ("--model", "openai-compatible:a@http://127.0.0.1:9/v1")
+    assert run_foldline(tmp_path, "run", "-p", "x", "--resume", "nosuch", *model).returncode == 2
 
 
 def test_spans_are_written_as_json_lines(tmp_path):
@@ -181,9 +170,7 @@ def test_a_session_goes_on_with_its_own_model_and_window(tmp_path):
         serve_model(["Other."]) as (_, other),
     ):
         begun = run_foldline(tmp_path, "run", "-p", "A.", "--json", "--model", name, "--window", "31000")
-        settings = tmp_path / "home/.foldline/settings.toml"
-        settings.parent.mkdir(exist_ok=True)
-        settings.write_text(f'model = "{other}"\n')
+        settings(tmp_path, f'model = "{other}"\n')
         again = run_foldline(tmp_path, "run", "-p", "B.", "--continue")
         shown = run_foldline(tmp_path, "run", "-p", "/context", "--resume", lines(begun)[0]["id"])
         named = run_foldline(tmp_path, "run", "-p", "C.", "--continue", "--model", other)
@@ -199,9 +186,7 @@ def test_an_address_elsewhere_that_is_stored_is_not_asked(tmp_path):
         begun = run_foldline(tmp_path, "run", "-p", "A.", "--json", "--model", name)
         session = lines(begun)[0]["id"]
         run_foldline(tmp_path, "run", "-p", f"/model {away}", "--resume", session, "--model", name)
-        settings = tmp_path / "home/.foldline/settings.toml"
-        settings.parent.mkdir(exist_ok=True)
-        settings.write_text(f'model = "{name}"\n')
+        settings(tmp_path, f'model = "{name}"\n')
         done = run_foldline(tmp_path, "run", "-p", "B.", "--continue")
     assert (done.returncode, done.stdout) == (0, "Here.\n"), done.stderr
     assert f"--model {away}" in done.stderr
@@ -209,9 +194,9 @@ def test_an_address_elsewhere_that_is_stored_is_not_asked(tmp_path):
 
 def test_the_settings_of_the_folder_that_is_named_are_in_force(tmp_path):
     for name, window in (("work", 99_000), ("project", 50_000)):
-        settings = tmp_path / name / ".foldline/settings.toml"
-        settings.parent.mkdir(parents=True)
-        settings.write_text(f"window = {window}\n")
+        file = tmp_path / name / ".foldline/settings.toml"
+        file.parent.mkdir(parents=True)
+        file.write_text(f"window = {window}\n")
     with serve_model([]) as (_, name):
         done = run_foldline(
             tmp_path, "run", "-p", "/model", "--model", name, "--folder", str(tmp_path / "project")

@@ -13,8 +13,6 @@ from foldline.testing import call
 
 pytestmark = pytest.mark.slow
 
-PATIENT = "timeout = 600\n"  # a server may take long to come up on a busy machine
-
 SERVER = '''
 from mcp.server.mcpserver import MCPServer
 
@@ -33,12 +31,15 @@ server.run()
 '''
 
 
+def serve(folder, name, program, timeout=600):
+    """Set a server of that name in the user's settings; it may take long to come up on a busy machine."""
+    file = folder / "server.py"
+    file.write_text(program)
+    settings(folder, f'[mcp.{name}]\ncommand = "{sys.executable}"\nargs = ["{file}"]\ntimeout = {timeout}\n')
+
+
 async def test_the_model_calls_a_tool_of_a_server(tmp_path):
-    (tmp_path / "server.py").write_text(SERVER)
-    settings(
-        tmp_path,
-        f'[mcp.weather]\ncommand = "{sys.executable}"\nargs = ["{tmp_path / "server.py"}"]\n{PATIENT}',
-    )
+    serve(tmp_path, "weather", SERVER)
     answers = [
         call("weather_forecast", city="Turku", days=2),
         call("weather_forecast", city="Atlantis"),
@@ -60,22 +61,14 @@ async def test_a_server_that_does_not_come_up_is_warned_of_and_the_rest_works(tm
 
 
 async def test_a_tool_of_a_server_needs_permission(tmp_path):
-    (tmp_path / "server.py").write_text(SERVER)
-    settings(
-        tmp_path,
-        f'[mcp.weather]\ncommand = "{sys.executable}"\nargs = ["{tmp_path / "server.py"}"]\n{PATIENT}',
-    )
+    serve(tmp_path, "weather", SERVER)
     async with host_on(tmp_path, [call("weather_forecast", city="Turku"), "No."], allow=()) as host:
         await host.prompt("The weather?")
         assert "Permission denied" in host.heard.named("result")[0].text
 
 
 async def test_a_server_that_comes_up_too_late_is_stopped_and_the_rest_works(tmp_path, caplog):
-    (tmp_path / "server.py").write_text("import sys; sys.stdin.read()")
-    settings(
-        tmp_path,
-        f'[mcp.slow]\ncommand = "{sys.executable}"\nargs = ["{tmp_path / "server.py"}"]\ntimeout = 0.1\n',
-    )
+    serve(tmp_path, "slow", "import sys; sys.stdin.read()", timeout=0.1)
     async with host_on(tmp_path, ["Hello."]) as host:
         assert "did not start in 0.1 s (timeout in [mcp.slow])" in host.heard.named("warning")[0].text
         assert (await host.prompt("Hello?")).text == "Hello."
@@ -124,10 +117,7 @@ asyncio.run(main())
 @pytest.fixture
 def odd(tmp_path):
     """A server whose schema has parts of its own, whose list has pages, and one of whose answers is huge."""
-    (tmp_path / "server.py").write_text(ODD)
-    settings(
-        tmp_path, f'[mcp.x]\ncommand = "{sys.executable}"\nargs = ["{tmp_path / "server.py"}"]\n{PATIENT}'
-    )
+    serve(tmp_path, "x", ODD)
     return tmp_path
 
 

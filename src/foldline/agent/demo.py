@@ -84,7 +84,6 @@ def _prompt_text(message: dict[str, Any]) -> str:
 
 
 def _describe(result: str, question: str, *, first: bool) -> Answer:
-    """Describe the result of a tool."""
     if "recall" in result[:80].lower() or "messages match" in result or "matches" in result[:120]:
         hits = [line for line in result.splitlines() if line.startswith("- ") and question not in line]
         if not hits:

@@ -95,19 +95,15 @@ class Host:
         try:
             session = await host._session_id()
             await host._connect(session)
-            await host._start_servers()
+            tools, failures = await host._servers.open()
+            host._extra_tools += tools
+            for text in failures:
+                emit(WarningGiven(kind="failed", text=text))
             await host._open_session(session)
         except BaseException:
             await host.close()
             raise
         return host
-
-    async def _start_servers(self) -> None:
-        """Add the tools of the MCP servers; warn of servers that fail to start."""
-        tools, failures = await self._servers.open()
-        self._extra_tools += tools
-        for text in failures:
-            self.emit(WarningGiven(kind="failed", text=text))
 
     async def close(self) -> None:
         """Close the session, the model and the store, unless the caller opened them."""
@@ -125,10 +121,6 @@ class Host:
     async def prompt(self, text: str) -> TurnEnded:
         """Run a prompt, with the files and sessions that it refers to."""
         return await self.agent.run(text)
-
-    async def queue(self, text: str) -> None:
-        """Queue a prompt until the running turn has ended."""
-        self.agent.queue.append((text,))
 
     async def _with_attachments(self, *words: str | Message) -> Prompt:
         attach = partial(attach_references, workspace=self.workspace, session=self.session)
@@ -163,13 +155,10 @@ class Host:
         for info in sorted(await self.store.sessions(), key=lambda info: info.updated, reverse=True):
             if len(found) == limit:
                 break
-            if (everywhere or info.id.startswith(prefix)) and not await self._is_subagent(info.id):
-                found.append(info)
+            if everywhere or info.id.startswith(prefix):
+                link = await origin(self.store, info.id)
+                found += [info] if link is None or link.how != "subagent" else []
         return found
-
-    async def _is_subagent(self, session: str) -> bool:
-        link = await origin(self.store, session)
-        return link is not None and link.how == "subagent"
 
     async def find(self, name: str) -> str:
         """Return the full id of the session that a part of it names; raises SessionNotFound."""
@@ -328,17 +317,15 @@ async def refuse_nested(_goal: str) -> str:
     raise InputError("a sub-agent cannot start sub-agents: do the work yourself")
 
 
-def check_model(model: str | None) -> None:
-    """Raise InputError, with what to do, if a model is not set or cannot be used."""
+def connect(model: str, settings: Settings) -> Provider:
+    """Return a provider that retries transient failures.
+
+    Raises InputError, with what to do, if the model is not set or cannot be used.
+    """
     if not model:
         raise InputError(HOW_TO_SET_A_MODEL)
     if why := missing(model):
         raise InputError(f"{model} cannot be used: {why} (`foldline chat --demo` needs no model)")
     if problem := unusable_certificates():
         raise InputError(problem)
-
-
-def connect(model: str, settings: Settings) -> Provider:
-    """Return a provider that retries transient failures; raises InputError if the model cannot be used."""
-    check_model(model)
     return Retrying(get(model, info=settings.model_info(model)))

@@ -56,10 +56,14 @@ class Permissions:
         """Return why a request is refused, as text for the model; None if it is allowed."""
         if (why := self.denied(request)) is not None:
             return why
-        line = _line_of(request)
-        unsure = line is not None and any(map(line.may_run, _patterns(self.deny, request)))
-        allowed = _patterns(self.allow, request)
-        if not unsure and _is_allowed(allowed, request.detail, line):
+        patterns, line = _patterns(self.allow, request), _line_of(request)
+        if line is None:
+            allowed = any(fnmatchcase(request.detail, pattern) for pattern in patterns)
+        elif any(map(line.may_run, _patterns(self.deny, request))):
+            allowed = False
+        else:
+            allowed = "*" in patterns or literal(request.detail) in patterns or line.all_match(patterns)
+        if allowed:
             return None
         if self.ask is None:
             return (
@@ -76,7 +80,10 @@ class Permissions:
     def denied(self, request: PermissionRequest) -> str | None:
         """Return which rule denies a request, as text for the model; None if none does."""
         line = _line_of(request)
-        if not any(_is_denied(pattern, request.detail, line) for pattern in _patterns(self.deny, request)):
+        if not any(
+            fnmatchcase(request.detail, pattern) or (line is not None and line.any_matches(pattern))
+            for pattern in _patterns(self.deny, request)
+        ):
             return None
         of = f" of {request.detail[:SHOWN]!r}" if request.detail else ""
         return f"The user's settings deny {request.tool}{of}."
@@ -90,7 +97,6 @@ class _Line:
     """A shell line and its commands, each a list of words; None if the line is not plain."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
         self.commands = commands(text)
 
     def all_match(self, patterns: Sequence[str]) -> bool:
@@ -132,23 +138,12 @@ def _patterns(rules: Iterable[str], request: PermissionRequest) -> list[str]:
     return [pattern if colon else "*" for tool, colon, pattern in parts if fnmatchcase(request.tool, tool)]
 
 
-def _is_denied(pattern: str, detail: str, line: _Line | None) -> bool:
-    return fnmatchcase(detail, pattern) or (line is not None and line.any_matches(pattern))
-
-
-def _is_allowed(patterns: Sequence[str], detail: str, line: _Line | None) -> bool:
-    if line is None:
-        return any(fnmatchcase(detail, pattern) for pattern in patterns)
-    return "*" in patterns or literal(detail) in patterns or line.all_match(patterns)
-
-
 def _join(words: Iterable[str]) -> str:
     """Join the words of a command, with quotes around those that are empty or hold a blank or a quote."""
     return " ".join(word if re.fullmatch(r"[^\s'\"]+", word) else shlex.quote(word) for word in words)
 
 
 def _assignments(words: Sequence[str]) -> int:
-    """Count the assignments before a command."""
     return next((n for n, word in enumerate(words) if not re.match(r"\w+\+?=", word)), len(words))
 
 

@@ -153,7 +153,6 @@ class Remote:
                 self._send = lambda _: None
 
     async def _ask(self, request: PermissionRequest) -> Answer:
-        """Ask the client for a permission, and wait for its answer."""
         if self._input_ended:
             return "no"
         number = str(len(self._permissions) + 1)
@@ -198,7 +197,7 @@ class Remote:
     async def prompt(self, message: str) -> Data:
         """Send a prompt to the agent; during a turn it is queued."""
         if self.host.agent.busy:
-            await self.host.queue(message)
+            self.host.agent.queue.append((message,))
             return {"queued": True}
         await self._begin_turn(self.host.prompt(message))
         return {"queued": False}

@@ -102,7 +102,6 @@ async def _server_tools(client: Any) -> AsyncGenerator[Any]:
 
 
 def _tool(server: str, tool: Any, client: Any) -> AgentTool:
-    """Return a server's tool as a tool of the agent."""
     name = f"{server}_{tool.name}"
     schema: dict[str, Any] = tool.input_schema or {"type": "object", "properties": {}}
     about = Tool(name, tool.description or f"The tool {tool.name} of {server}.", foreign=schema)

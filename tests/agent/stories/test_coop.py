@@ -6,7 +6,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from tests.agent.program import Rpc, run_foldline, serve_model
+from tests.agent.program import Rpc, run_foldline, serve_model, settings
 from tests.agent.stories.scripts import (
     FILLER,
     headings,
@@ -220,10 +220,8 @@ async def test_a_cleared_session_has_no_compaction_and_the_old_one_keeps_its_own
 
 def test_the_summary_is_written_by_the_fast_model_without_tools(tmp_path):
     with serve_model(BUILDS, window=WINDOW, models=["scripted", "fast"]) as (model, name):
-        settings = tmp_path / "home/.foldline/settings.toml"
-        settings.parent.mkdir(parents=True)
         fast = name.replace(":scripted@", ":fast@")
-        settings.write_text(f'[compaction]\nkeep = 4_000\nmodel = "{fast}"\n')
+        settings(tmp_path, f'[compaction]\nkeep = 4_000\nmodel = "{fast}"\n')
         rpc = Rpc(tmp_path, "--model", name, "--window", str(WINDOW), "--policy", "coop")
         for number in range(1, 4):
             rpc.prompt(f"u{number}")

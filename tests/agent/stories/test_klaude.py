@@ -13,6 +13,7 @@ from tests.agent.stories.scripts import (
     script,
     summarize_by_model,
     summary_requests,
+    talk,
     text_of,
 )
 from tests.agent.working import host_on
@@ -28,11 +29,6 @@ RESERVE = WINDOW // 4  # 16,384, or a quarter of a small window
 REPLY = long_reply(2_000)
 TALKS = script(REPLY, Goal="Build X.")
 BIG = "seq -s ' ' 1 1800"  # some 4,000 tokens of a tool's output
-
-
-async def talk(host, first, last):
-    for number in range(first, last + 1):
-        assert (await host.prompt(f"u{number}")).how == "done"
 
 
 async def until_compacted(host):

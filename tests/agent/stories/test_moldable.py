@@ -15,6 +15,7 @@ from tests.agent.stories.scripts import (
     summarize_by_model,
     summary,
     summary_requests,
+    talk,
     text_of,
     token_limit,
 )
@@ -61,11 +62,6 @@ def api(conversation):
 def sent(asked):
     """The texts of a request, but for the system prompt."""
     return [text_of(message) for message in asked.messages[1:]]
-
-
-async def talk(host, first, last):
-    for number in range(first, last + 1):
-        assert (await host.prompt(f"u{number}")).how == "done"
 
 
 async def state(host):

@@ -81,24 +81,7 @@ async def test_a_single_compaction_keeps_the_newest_turn_and_new_messages_follow
         await talk(host, 1, 3)
         assert host.heard.named("compacted") == []
         await talk(host, 4, 4)
-        whole = [
-            "u1",
-            "a1",
-            "t1",
-            "t1",
-            "a1",
-            "u2",
-            "a2",
-            "u3",
-            "a3",
-            "t3",
-            "a3",
-            "t3",
-            "a3",
-            "u4",
-            "a4",
-            "t4",
-        ]
+        whole = "u1 a1 t1 t1 a1 u2 a2 u3 a3 t3 a3 t3 a3 u4 a4 t4".split()
         assert outline(reply_requests(host.scripted)[-1]) == whole
         assert len(host.heard.named("compacted")) == 1
         assert await view(host, "u5") == ["summary", "u4", "a4", "t4", "a4"]

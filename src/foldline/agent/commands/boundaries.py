@@ -1,8 +1,10 @@
-"""/compact, /preview, /undo, /redo, /autocompact."""
+"""/compact, /preview, /undo, /redo, and /autocompact, which is saved to the user's settings."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -10,12 +12,14 @@ import msgspec
 from foldline.agent.commands.command import Outcome, command
 from foldline.agent.commands.places import find_prompt, prompt_list_text, user_prompts
 from foldline.agent.host import Host
-from foldline.agent.settings_file import save
+from foldline.config import FILE, Settings
 from foldline.core.compact.receipt import token_change
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.triggers import thresholds
 from foldline.core.log.entries import Receipt
 from foldline.errors import InputError
+from foldline.files import PRIVATE, content, written
+from foldline.policies import MOST
 
 _RANGE: Final = re.compile(r"(up to|from)(?:\s+(\d+|[0-9a-f]{8,32})(?:\s+(.+))?)?", re.DOTALL)
 
@@ -109,6 +113,38 @@ async def set_autocompact(host: Host, values: dict[str, Any]) -> None:
     if "enabled" in values:
         host.options = msgspec.structs.replace(host.options, autocompact=values["enabled"])
     await host.session.use_policy(host.with_autocompact(policy))
+
+
+def save(home: Path, table: str, values: Mapping[str, Any]) -> None:
+    """Set keys of a table in the user's settings (None removes a key), and keep comments and order.
+
+    Raises InputError for an invalid value, or a file that cannot be read or written.
+    """
+    try:
+        import tomlkit  # noqa: PLC0415  an optional extra
+    except ModuleNotFoundError as error:
+        raise InputError("writing settings needs tomlkit: pip install 'foldline[chat]'") from error
+    file = home / FILE
+    try:
+        document = tomlkit.parse(content(file, MOST).decode() if file.exists() else "")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: {error}") from error
+    fields: Any = document.setdefault(table, tomlkit.table())
+    for key, value in values.items():
+        if value is None:
+            fields.pop(key, None)
+        else:
+            fields[key] = value
+    try:
+        msgspec.convert(document.unwrap(), Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{table}: {error}; nothing was saved") from error
+    text: str = tomlkit.dumps(document)  # pyright: ignore[reportUnknownMemberType]
+    try:
+        with written(file.resolve(), mode=PRIVATE) as stream:  # a link stays one
+            stream.write(text.encode())
+    except (OSError, InputError) as error:
+        raise InputError(f"{file} cannot be written: {error}") from error
 
 
 def autocompact_text(host: Host) -> str:

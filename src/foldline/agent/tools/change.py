@@ -105,7 +105,6 @@ def _current_text(path: Path, workspace: Workspace) -> str:
 
 
 def _diff(before: str, after: str, name: str) -> str:
-    """Return a change as a unified diff."""
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", lineterm=""
     )

@@ -61,8 +61,10 @@ class ContextTools:
 
     def _rewind(self) -> AgentTool:
         async def run(arguments: Arguments) -> str:
-            entry = arguments.get("entry") or await self._newest_prompt()
             session = self._session
+            if not (entry := arguments.get("entry")):
+                infos = await session.entries()
+                entry = next(info.entry for info in reversed(infos) if info.role == "user")
             if await session.store.entry(session.id, entry) is None:
                 raise InputError(f"there is no entry {entry!r}: use an id that recall_search returns")
 
@@ -87,10 +89,6 @@ class ContextTools:
             ("note",),
         )
         return AgentTool(about, run)
-
-    async def _newest_prompt(self) -> str:
-        infos = await self._session.entries()
-        return next(info.entry for info in reversed(infos) if info.role == "user")
 
 
 def task(work: Callable[[str], Awaitable[str]]) -> AgentTool:

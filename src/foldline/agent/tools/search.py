@@ -105,7 +105,6 @@ def find(workspace: Workspace) -> AgentTool:
 
 
 def _find(folder: Path, pattern: str, workspace: Workspace) -> str:
-    """Return the matching paths, one per line."""
     found: list[str] = []
     more = 0
     for visited, path in enumerate(files(folder)):
