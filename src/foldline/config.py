@@ -38,7 +38,7 @@ from foldline.core.log.codec import prepared
 from foldline.core.measure.window import Window
 from foldline.errors import InputError, PolicyError
 from foldline.fetched import Table, merge_folder_settings
-from foldline.policies import MOST, changed, load, read_toml
+from foldline.policies import MOST, CompactionSettings, load, read_toml
 from foldline.policies import policy as find_policy
 
 log = logging.getLogger("foldline")
@@ -48,31 +48,6 @@ FROM_ENVIRONMENT = ("store", "policy", "window", "model")
 SWITCH_OFF: Final = "FOLDLINE_DISABLE_AUTOCOMPACT"
 MAX_FOLDER_FILE: Final = 64 * 1024  # bytes; tomllib takes quadratic time for long keys
 POLICY_TABLES: Final = ("models", "policies", "compaction")
-
-
-class CompactionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Overrides for every policy; amounts as in `docs/presets.md`, `reserved_output` in tokens.
-
-    Each field is called like the field of `Policy` that it sets; `name` is its key in the file.
-    """
-
-    enabled: bool | None = None
-    reserve: Any = None
-    keep: Any = None
-    enable_pruning: bool | None = msgspec.field(default=None, name="pruning")
-    prune_minimum: Any = None
-    prune_protect: Any = None
-    hard: Annotated[int, msgspec.Meta(ge=1)] | None = msgspec.field(default=None, name="reserved_output")
-    summary_model: str | None = msgspec.field(default=None, name="model")
-    summary_instructions: str | None = msgspec.field(default=None, name="instructions")
-    certify: Annotated[int, msgspec.Meta(ge=0)] | None = None
-
-    def over(self, policy: Policy) -> Policy:
-        """Return the policy with these overrides."""
-        fields = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
-        if "hard" in fields:
-            fields["hard"] = f"-{fields['hard']}"
-        return changed(policy, fields, where="[compaction]") if fields else policy
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

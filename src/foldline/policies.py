@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -135,6 +135,31 @@ def changed(base: Policy, fields: Table, *, where: str = "policy") -> Policy:
     """
     built = {key: _value(key, value, where) for key, value in _reserves(fields).items()}
     return msgspec.convert({**msgspec.to_builtins(base), **built}, Policy)
+
+
+class CompactionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The settings in `[compaction]`, which override every policy; `reserved_output` is in tokens.
+
+    Each field is called like the field of `Policy` that it sets; `name` is its key in the file.
+    """
+
+    enabled: bool | None = None
+    reserve: Any = None
+    keep: Any = None
+    enable_pruning: bool | None = msgspec.field(default=None, name="pruning")
+    prune_minimum: Any = None
+    prune_protect: Any = None
+    hard: Annotated[int, msgspec.Meta(ge=1)] | None = msgspec.field(default=None, name="reserved_output")
+    summary_model: str | None = msgspec.field(default=None, name="model")
+    summary_instructions: str | None = msgspec.field(default=None, name="instructions")
+    certify: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+    def over(self, policy: Policy) -> Policy:
+        """Return the policy with these overrides."""
+        fields = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+        if "hard" in fields:
+            fields["hard"] = f"-{fields['hard']}"
+        return changed(policy, fields, where="[compaction]") if fields else policy
 
 
 def _reserves(fields: Table) -> dict[str, Any]:
