@@ -122,7 +122,7 @@ class Service:
             before = time.time() - self.serve.keep_days * 86_400
             for tenant in self.tenants.every():
                 try:
-                    await delete_idle(self.api.state, tenant, before)
+                    await delete_idle(tenant, before)
                 except StoreError as error:
                     log.warning("old sessions could not be deleted and will be tried again later: %s", error)
             await asyncio.sleep(RETENTION_SECONDS)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
+from weakref import WeakValueDictionary
 
 import msgspec
 from starlette.requests import HTTPConnection
@@ -20,11 +22,12 @@ from foldline.config import ServeSettings, TokenGrant
 from foldline.loading.restore import note_agent
 from foldline.service.at_hand import at_hand, begin
 from foldline.service.feed import Feed, Webhooks
+from foldline.service.idempotency import IdempotencyKeys
 from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
 from foldline.service.metrics import Metrics
 from foldline.service.open_sessions import OpenSessions
-from foldline.service.presence import Presence
-from foldline.service.problems import needs_token, too_many
+from foldline.service.presence import Leases, Presence
+from foldline.service.problems import Refused, needs_token, too_many
 from foldline.service.rate import RateLimit
 from foldline.service.tokens import CurrentTokens
 from foldline.stores import MemoryStore, Store, find_store
@@ -40,7 +43,7 @@ TOO_MANY: Final = "too many wrong tokens came from this address; a valid token s
 
 
 class Tenant:
-    """One tenant: its store, its open sessions and its rate limit."""
+    """One tenant: its store, its open sessions and their turns, its idempotency keys, its rate limit."""
 
     def __init__(
         self, name: str, store: Store, settings: ServeSettings, limit: DraftLimit, feed: Feed
@@ -51,8 +54,30 @@ class Tenant:
         self.feed = feed
         self.presence = Presence(values)
         self.drafts = StoredDrafts(self.presence, limit)
+        self.keys = IdempotencyKeys(self.presence)
         self.sessions = OpenSessions(store, settings.open_sessions)
+        self.turns = Leases(self.presence, "turn")
         self.rate = RateLimit(values, "requests", settings.rate, told=True)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def lock(self, session: str) -> asyncio.Lock:
+        """Return the lock that a change of a session holds; changes of other processes show in the leaf."""
+        return self._locks.setdefault(session, asyncio.Lock())
+
+    @asynccontextmanager
+    async def without_a_turn(self, session: str) -> AsyncGenerator[None]:
+        """Keep turns of a session out while the block runs; raises Refused if one is under way."""
+        if not await self.turns.take(session):
+            raise busy(session)
+        try:
+            yield
+        finally:
+            await self.turns.release(session)
+
+    async def check_no_turn(self, session: str) -> None:
+        """Raise Refused if a turn of a session is under way."""
+        if await self.turns.held(session):
+            raise busy(session)
 
     async def note_agent(self, session: str, agent: str) -> None:
         """Store the name of a session's program; a store that cannot is ignored."""
@@ -150,6 +175,13 @@ class Tenants:
         for tenant in self.all():
             await tenant.presence.close()
             await tenant.store.close()
+
+
+def busy(session: str) -> Refused:
+    """Return the error for a request that has to wait for a turn."""
+    return Refused(
+        409, "a turn is under way", f"wait for the turn of {session!r} to end, or close its stream"
+    )
 
 
 def _set_grant(grant: TokenGrant) -> None:

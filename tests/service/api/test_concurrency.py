@@ -9,13 +9,11 @@ from tests.service.api.client import Client, api, chat, reply, user
 from tests.service.served import freeze_rate_clock
 from tests.support.values import MemoryKeyValues
 
-import foldline
-from foldline.service.api import idempotency
+from foldline.service import idempotency
+from foldline.service.api import compaction
 from foldline.service.api.api import OPERATIONS
-from foldline.service.api.idempotency import IdempotencyKeys, StoredResponse
-from foldline.service.api.state import KeptPreviews
+from foldline.service.idempotency import IdempotencyKeys, StoredResponse
 from foldline.service.presence import Presence
-from foldline.session.preview import Preview
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -118,7 +116,7 @@ def test_requests_with_one_key_at_the_same_time_are_one(store):
         assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 1
 
 
-async def test_keys_and_previews_are_bounded(monkeypatch):
+async def test_keys_are_bounded(monkeypatch):
     monkeypatch.setattr(idempotency, "TRIMMED", 1)
     presence = Presence(MemoryKeyValues())
     keys = IdempotencyKeys(presence, most=3)
@@ -129,22 +127,17 @@ async def test_keys_and_previews_are_bounded(monkeypatch):
     assert (await keys.take("9", b"request"))[0].response is not None
     assert (await keys.take("0", b"other"))[1]
     await presence.close()
-    preview = await a_preview()
-    kept = KeptPreviews(MemoryKeyValues(), most=2)
-    made = [await kept.keep("s", preview) for _ in range(3)]
-    found = [await kept.find("s", one.id) for one in made]
-    assert [one and one.preview.summary for one in found] == [None, preview.summary, preview.summary]
-    assert await kept.find("other", made[2].id) is None
-    old = KeptPreviews(MemoryKeyValues(), seconds=-1.0)
-    assert await old.find("s", (await old.keep("s", preview)).id) is None
 
 
-async def a_preview():
-    async with foldline.open("memory://", "s", window=20_000) as session:
-        await session.append(*chat(8))
-        found = await session.preview()
-    assert isinstance(found, Preview)
-    return found
+def test_previews_are_bounded_in_number_and_age(monkeypatch):
+    monkeypatch.setattr(compaction, "MOST", 2)
+    with api() as (client, _):
+        client.begin("one", messages=chat(8))
+        made = [client.post("/sessions/one/previews").json()["id"] for _ in range(3)]
+        for name, status in zip(made, (404, 200, 200), strict=True):
+            client.get(f"/sessions/one/previews/{name}", status)
+        monkeypatch.setattr(compaction, "SECONDS", -1.0)
+        client.get(f"/sessions/one/previews/{client.post('/sessions/one/previews').json()['id']}", 404)
 
 
 TOKENS = {"tokens": {"mine-of-sixteen-and-more": "one", "theirs-of-sixteen-or-more": "two"}}

@@ -20,7 +20,7 @@ from foldline.config import ServeSettings
 from foldline.core.log.entries import Compacted, Said
 from foldline.errors import InputError, StoreError
 from foldline.service import presence
-from foldline.service.api.idempotency import SPACE, IdempotencyKeys, KeyBusy, KeyRecord, KeyReused
+from foldline.service.idempotency import SPACE, IdempotencyKeys, KeyBusy, KeyRecord, KeyReused
 from foldline.service.jobs.drafts import StoredDrafts
 from foldline.service.presence import Leases, Presence
 from foldline.service.tenants import Tenants
@@ -47,7 +47,7 @@ async def test_an_open_key_is_waited_for_while_its_worker_lives():
 
 
 async def test_an_open_key_is_not_waited_for_for_ever(monkeypatch):
-    monkeypatch.setattr("foldline.service.api.idempotency.PATIENCE", 0.3)
+    monkeypatch.setattr("foldline.service.idempotency.PATIENCE", 0.3)
     one = Presence(MemoryKeyValues())
     keys = IdempotencyKeys(one)
     await keys.take("k", b"request")

@@ -8,8 +8,8 @@ import msgspec
 
 from foldline.errors import SessionNotFound
 from foldline.service.api.operation import ApiCall, Offset, Page, operation
-from foldline.service.api.sessions import User, database_of, purge, without_a_turn
-from foldline.service.api.state import IMPORTED, ApiState
+from foldline.service.api.sessions import User, database_of, purge
+from foldline.service.api.state import IMPORTED
 from foldline.service.problems import Refused
 from foldline.service.tenants import Tenant
 from foldline.stores.audit_log import AuditLine
@@ -49,10 +49,10 @@ class AuditLines(msgspec.Struct, frozen=True):
 async def delete_sessions(call: ApiCall, query: OfUser) -> DeletedSessions:
     """Delete all sessions of a user, for good."""
     infos = await database_of(call.tenant.store).sessions_of(query.user)
-    return await _delete(call.state, call.tenant, [info.id for info in infos], "user")
+    return await _delete(call.tenant, [info.id for info in infos], "user")
 
 
-async def delete_idle(state: ApiState, tenant: Tenant, before: float) -> None:
+async def delete_idle(tenant: Tenant, before: float) -> None:
     """Delete the sessions of a tenant last updated before a Unix time."""
     try:
         store = database_of(tenant.store)
@@ -61,16 +61,16 @@ async def delete_idle(state: ApiState, tenant: Tenant, before: float) -> None:
     while True:
         idle = await store.idle(before, STEP + len(await tenant.values.keys(IMPORTED)))
         kept = set(await tenant.values.keys(IMPORTED))  # read again: an import may have ended meanwhile
-        result = await _delete(state, tenant, [name for name in idle if name not in kept], "age")
+        result = await _delete(tenant, [name for name in idle if name not in kept], "age")
         if not result.deleted:
             return
 
 
-async def _delete(state: ApiState, tenant: Tenant, names: list[str], why: str) -> DeletedSessions:
+async def _delete(tenant: Tenant, names: list[str], why: str) -> DeletedSessions:
     deleted, busy = 0, list[str]()
     for name in names:
         try:
-            async with without_a_turn(state, tenant, name):
+            async with tenant.without_a_turn(name):
                 await purge(tenant, name, why)
             deleted += 1
         except SessionNotFound:  # another request deleted it first

@@ -29,7 +29,6 @@ from foldline.service.api import (
     tree,
     turns,
 )
-from foldline.service.api.idempotency import LONGEST, KeyBusy, StoredResponse
 from foldline.service.api.openapi import document, index, pages
 from foldline.service.api.operation import (
     BYTES,
@@ -44,6 +43,7 @@ from foldline.service.api.operation import (
 from foldline.service.api.state import ApiState
 from foldline.service.at_hand import at_hand, require
 from foldline.service.bodies import decoded, decoded_json, read_body, while_there
+from foldline.service.idempotency import LONGEST, KeyBusy, StoredResponse
 from foldline.service.metrics import Metrics
 from foldline.service.problems import Refused, problem, problem_of, too_many
 from foldline.service.tenants import Denied, Tenant, Tenants, bearer
@@ -153,7 +153,7 @@ class Api:
         if name is not None:  # a deleted session gets 404, not a stored response
             await self.state.opening(call.tenant, name)
             leaf = await call.tenant.store.leaf(name)
-        keys = self.state.of(call.tenant).keys
+        keys = call.tenant.keys
         request_line = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
         entry, new = await keys.take(key, request_line + call.raw, session=name, leaf=leaf)
         if not new and entry.response is not None:
@@ -211,7 +211,7 @@ class Api:
             call.opened = session
             async with AsyncExitStack() as lock:
                 if operation.changes:
-                    await lock.enter_async_context(state.of(call.tenant).lock(name))
+                    await lock.enter_async_context(call.tenant.lock(name))
                 leaf = await session.follow()
                 if operation.changes:
                     _check_leaf(operation, call, leaf, if_match)

@@ -1,7 +1,12 @@
-"""Compactions by hand: at once, or previewed and then committed; undo and redo."""
+"""Compactions by hand: at once, or previewed and then committed; undo and redo.
+
+Previews are kept in the tenant's store until they are committed or dropped, limited in number and age.
+"""
 
 from __future__ import annotations
 
+import secrets
+import time
 from typing import Final
 
 import msgspec
@@ -11,8 +16,13 @@ from foldline.core.log.entries import Receipt
 from foldline.service.api.history import EntryId
 from foldline.service.api.operation import ApiCall, Target, Words, operation
 from foldline.service.api.sessions import AT
-from foldline.service.api.state import KeptPreview
 from foldline.service.problems import Refused
+from foldline.session.preview import Preview
+from foldline.stores.key_values import pack, unpack
+
+SPACE: Final = "preview"
+MOST: Final = 64  # previews of a tenant; the oldest is dropped
+SECONDS: Final = 3_600.0  # that a preview is kept
 
 
 class CompactionWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,6 +53,19 @@ class PreviewResult(msgspec.Struct, frozen=True):
     summary: str | None
     until: float | None
     nothing: Nothing | None
+
+
+class KeptPreview(msgspec.Struct, frozen=True):
+    """A preview of a session, kept until a Unix time."""
+
+    id: str
+    session: str
+    preview: Preview
+    until: float
+
+    def result(self) -> PreviewResult:
+        """Return it as it is shown."""
+        return PreviewResult(self.id, self.preview.receipt, self.preview.summary, self.until, None)
 
 
 class EditedSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,17 +109,17 @@ async def preview_compaction(call: ApiCall, body: CompactionWish) -> PreviewResu
     preview = await call.session.preview(**msgspec.structs.asdict(body))
     if isinstance(preview, Nothing):
         return PreviewResult(None, None, None, None, preview)
-    return _preview_result(await call.state.of(call.tenant).previews.keep(call.session.id, preview))
-
-
-def _preview_result(kept: KeptPreview) -> PreviewResult:
-    return PreviewResult(kept.id, kept.preview.receipt, kept.preview.summary, kept.until, None)
+    kept = KeptPreview(secrets.token_hex(12), call.session.id, preview, time.time() + SECONDS)
+    values = call.tenant.values
+    await values.add(SPACE, kept.id, pack(kept), seconds=SECONDS, session=kept.session)
+    await values.trim(SPACE, MOST)
+    return kept.result()
 
 
 @operation("GET", f"{AT}/previews/{{preview}}")
 async def show_preview(call: ApiCall) -> PreviewResult:
     """Show a preview again."""
-    return _preview_result(await _find(call))
+    return (await _find(call)).result()
 
 
 @operation("POST", f"{AT}/previews/{{preview}}/commit", changes=True, keyed=True, example=EDITED)
@@ -105,7 +128,7 @@ async def commit_preview(call: ApiCall, body: EditedSummary) -> CompactionResult
     kept = await _find(call)
     outcome = await call.session.commit(kept.preview, summary=body.summary)
     if isinstance(outcome, Receipt):
-        await call.state.of(call.tenant).previews.drop(kept.id)
+        await call.tenant.values.delete(SPACE, kept.id)
     return _result(call, outcome)
 
 
@@ -113,12 +136,13 @@ async def commit_preview(call: ApiCall, body: EditedSummary) -> CompactionResult
 async def drop_preview(call: ApiCall) -> None:
     """Drop a preview."""
     kept = await _find(call)
-    await call.state.of(call.tenant).previews.drop(kept.id)
+    await call.tenant.values.delete(SPACE, kept.id)
 
 
 async def _find(call: ApiCall) -> KeptPreview:
-    kept = await call.state.of(call.tenant).previews.find(call.session.id, call.names["preview"])
-    if kept is None:
+    raw = await call.tenant.values.get(SPACE, call.names["preview"])
+    kept = None if raw is None else unpack(raw, KeptPreview)
+    if kept is None or kept.session != call.session.id:
         raise Refused(404, "no such preview", "it was committed or dropped, or has expired: make a new one")
     return kept
 

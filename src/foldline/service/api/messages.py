@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from foldline.core.log.entries import Pin, Receipt
-from foldline.service.api.idempotency import stored_before
 from foldline.service.api.operation import ApiCall, operation
 from foldline.service.api.sessions import AT, LeafResult
+from foldline.service.idempotency import stored_before
 from foldline.session.rules import Rules
 
 

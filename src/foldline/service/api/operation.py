@@ -31,8 +31,8 @@ from starlette.responses import Response
 from foldline.config import Scope
 from foldline.core.log.codec import encode_utf8
 from foldline.errors import InputError
-from foldline.service.api.idempotency import KeyEntry
 from foldline.service.api.state import ApiState
+from foldline.service.idempotency import KeyEntry
 from foldline.service.tenants import Tenant
 from foldline.session.session import Session
 

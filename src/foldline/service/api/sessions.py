@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias, cast
 
@@ -15,7 +13,7 @@ from foldline.core.log.codec import encode_utf8
 from foldline.core.log.log import chained
 from foldline.errors import InputError, LeafMoved, SessionNotFound, StoreError
 from foldline.service.api.operation import ApiCall, Cursor, NewId, Page, Title, Words, etag, operation
-from foldline.service.api.state import ApiState, SessionOptions, stored_options
+from foldline.service.api.state import SessionOptions, stored_options
 from foldline.service.problems import Refused
 from foldline.service.tenants import Tenant
 from foldline.session.links import Link
@@ -125,7 +123,7 @@ async def create_session(call: ApiCall, body: NewSession) -> SessionInfo:
         state.models.chosen(body.model)
     state.check_policy(body.policy)
     name = body.id or f"s-{call.token}"
-    async with state.of(call.tenant).lock(name):
+    async with call.tenant.lock(name):
         existing = await store.info(name)
         if existing is not None and call.is_retry:
             if body.id is not None:
@@ -240,7 +238,7 @@ async def change_session(call: ApiCall, body: SessionChange) -> LeafResult:
 @operation("DELETE", AT, status=204, changes=True, scope="admin")
 async def delete_session(call: ApiCall) -> None:
     """Delete a session and all of its branches for good."""
-    async with without_a_turn(call.state, call.tenant, call.session.id):
+    async with call.tenant.without_a_turn(call.session.id):
         await purge(call.tenant, call.session.id)
 
 
@@ -265,7 +263,7 @@ async def purge_stored(store: Store, name: str) -> None:
 async def clear_session(call: ApiCall) -> LeafResult:
     """Start over with an empty path; the old messages stay as a branch."""
     session, store = call.session, call.tenant.store
-    async with without_a_turn(call.state, call.tenant, session.id):
+    async with call.tenant.without_a_turn(session.id):
         title = (await info_of(store, session.id)).title
         options = await stored_options(store, session.id)
         await store.move(session.id, None, seen=session.leaf)
@@ -285,31 +283,6 @@ def database_of(store: Store) -> DatabaseStore[Any]:
             "it does not record the users of sessions: use SQLite or PostgreSQL",
         )
     return cast("DatabaseStore[Any]", store)
-
-
-@asynccontextmanager
-async def without_a_turn(state: ApiState, tenant: Tenant, name: str) -> AsyncGenerator[None]:
-    """Keep turns of a session out while the block runs; raises Refused if one is under way."""
-    turns = state.of(tenant).turns
-    if not await turns.take(name):
-        raise busy(name)
-    try:
-        yield
-    finally:
-        await turns.release(name)
-
-
-async def check_no_turn(call: ApiCall, session: str) -> None:
-    """Raise Refused if a turn of a session is under way."""
-    if await call.state.of(call.tenant).turns.held(session):
-        raise busy(session)
-
-
-def busy(session: str) -> Refused:
-    """Return the error for a request that has to wait for a turn."""
-    return Refused(
-        409, "a turn is under way", f"wait for the turn of {session!r} to end, or close its stream"
-    )
 
 
 def taken(session: str) -> Refused:

@@ -1,18 +1,16 @@
-"""State that the operations of the API share: how sessions are opened, and what each tenant has.
+"""State that the operations of the API share, and how sessions are opened.
 
-The options of a session created over HTTP are stored in its first note. Previews of compactions are kept in
-the tenant's store until they are committed or dropped, limited in number and age.
+The options of a session created over HTTP are stored in its first note.
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
-from collections.abc import Awaitable, Generator
-from contextlib import aclosing, contextmanager
+from collections.abc import Awaitable
+from contextlib import AbstractContextManager, aclosing
+from functools import partial
 from typing import Any, Final, cast
-from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -21,24 +19,17 @@ from foldline.config import ServeSettings, Settings
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Entry, Noted
 from foldline.errors import PolicyError, SessionNotFound
-from foldline.service.api.idempotency import IdempotencyKeys
 from foldline.service.metrics import Metrics
 from foldline.service.models import Models, closing, give
-from foldline.service.presence import Leases
 from foldline.service.tenants import Tenant
 from foldline.session.events import Event, ModelChanged
 from foldline.session.kept import kept_of
-from foldline.session.preview import Preview
 from foldline.session.session import Session
 from foldline.stores import Store
 from foldline.stores.database_store import DatabaseStore
-from foldline.stores.key_values import KeyValues, pack, unpack
 from foldline.stores.tree import SERVED
 
 HEAD: Final = 64  # first entries of a session in which its options are searched
-PREVIEWS: Final = "preview"
-MOST: Final = 64  # previews of a tenant; the oldest is dropped
-SECONDS: Final = 3_600.0  # that a preview is kept
 IMPORTED: Final = "imported"  # sessions whose age counts from their import, not from their entries
 
 
@@ -105,66 +96,8 @@ def _options_in(entry: Entry) -> SessionOptions | None:
         return None
 
 
-# ---- per tenant
-
-
-class KeptPreview(msgspec.Struct, frozen=True):
-    """A preview of a session, kept until a Unix time."""
-
-    id: str
-    session: str
-    preview: Preview
-    until: float
-
-
-class KeptPreviews:
-    """The previews of one tenant."""
-
-    def __init__(self, values: KeyValues, most: int = MOST, seconds: float = SECONDS) -> None:
-        self._values = values
-        self._most = most
-        self._seconds = seconds
-
-    async def keep(self, session: str, preview: Preview) -> KeptPreview:
-        """Keep a preview under a new id."""
-        kept = KeptPreview(secrets.token_hex(12), session, preview, time.time() + self._seconds)
-        await self._values.add(PREVIEWS, kept.id, pack(kept), seconds=self._seconds, session=session)
-        await self._values.trim(PREVIEWS, self._most)
-        return kept
-
-    async def find(self, session: str, name: str) -> KeptPreview | None:
-        """Return a session's preview; None if there is none, or no longer."""
-        raw = await self._values.get(PREVIEWS, name)
-        kept = None if raw is None else unpack(raw, KeptPreview)
-        return kept if kept is not None and kept.session == session else None
-
-    async def drop(self, name: str) -> None:
-        """Drop a preview."""
-        await self._values.delete(PREVIEWS, name)
-
-
-class TenantState:
-    """The idempotency keys, previews, running turns and locks of one tenant.
-
-    The locks serialise the changes of this process; changes of other processes show in the leaf.
-    """
-
-    def __init__(self, tenant: Tenant) -> None:
-        self.keys = IdempotencyKeys(tenant.presence)
-        self.previews = KeptPreviews(tenant.values)
-        self.turns = Leases(tenant.presence, "turn")
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    def lock(self, session: str) -> asyncio.Lock:
-        """Return the lock that a change of a session holds."""
-        return self._locks.setdefault(session, asyncio.Lock())
-
-
-# ---- shared by all operations
-
-
 class ApiState:
-    """Settings, models, metrics and tenants, shared by all operations."""
+    """Settings, models, metrics and background work, shared by all operations."""
 
     def __init__(self, serve: ServeSettings, settings: Settings, metrics: Metrics) -> None:
         self.serve = serve
@@ -172,14 +105,7 @@ class ApiState:
         self.metrics = metrics
         self.models = Models(serve, settings)
         self.imports = asyncio.Semaphore(2)  # at once: each holds its file in memory
-        self._tenants: dict[str, TenantState] = {}
         self._ending: set[asyncio.Future[Any]] = set()
-
-    def of(self, tenant: Tenant) -> TenantState:
-        """Return the state of a tenant."""
-        if tenant.name not in self._tenants:
-            self._tenants[tenant.name] = TenantState(tenant)
-        return self._tenants[tenant.name]
 
     def check_policy(self, name: str | None) -> None:
         """Raise PolicyError unless the name is None or a known policy; clients cannot name files."""
@@ -198,15 +124,11 @@ class ApiState:
         model = (await kept_of(tenant.store, session)).model
         return msgspec.structs.replace(opening, model=model) if model else opening
 
-    @contextmanager
-    def use(self, tenant: Tenant, session: str, opening: Opening) -> Generator[Session]:
+    def use(self, tenant: Tenant, session: str, opening: Opening) -> AbstractContextManager[Session]:
         """Use a session while the block runs."""
-        with tenant.sessions.use(
-            session, lambda name: self._open(tenant, name, opening), opening.begun
-        ) as opened:
-            yield opened
+        return tenant.sessions.use(session, partial(self._open, tenant, opening), opening.begun)
 
-    def _open(self, tenant: Tenant, session: str, opening: Opening) -> Session:
+    def _open(self, tenant: Tenant, opening: Opening, session: str) -> Session:
         policy = opening.options.policy
         if policy not in (*PRESETS, *self.settings.user_policies()):
             policy = self.serve.policy  # an imported log may name any policy

@@ -25,7 +25,7 @@ from foldline.errors import InputError
 from foldline.exports import OWN, ExportRequest, export_stored, formats
 from foldline.loading import Loaded, from_stream, restore, with_notes
 from foldline.service.api.operation import BYTES, JSON, ApiCall, NewId, operation
-from foldline.service.api.sessions import AT, check_no_turn
+from foldline.service.api.sessions import AT
 from foldline.service.api.state import IMPORTED
 from foldline.service.bodies import TooLarge, check_lists, too_many
 from foldline.transcripts import MessageRecord, Record
@@ -122,9 +122,9 @@ async def import_transcript(call: ApiCall, query: ImportQuery) -> ImportResult:
     async with call.state.imports:
         loaded, log = await _load(call.raw, query, call.state.serve)
         name = query.id or _name_of(loaded, log)
-        await check_no_turn(call, name)
+        await call.tenant.check_no_turn(name)
         leaf = loaded.entries[-1].id if loaded.log else log[-1].id
-        async with call.state.of(call.tenant).lock(name):
+        async with call.tenant.lock(name):
             new = await _store(call, name, log, leaf)
     if loaded.agent:
         await call.tenant.note_agent(name, loaded.agent)

@@ -8,7 +8,7 @@ import msgspec
 
 from foldline.service.api.history import EntryId
 from foldline.service.api.operation import ApiCall, NewId, Words, operation
-from foldline.service.api.sessions import AT, LeafResult, check_no_turn, taken
+from foldline.service.api.sessions import AT, LeafResult, taken
 from foldline.service.api.state import stored_options
 from foldline.session.links import LINK, links
 from foldline.session.session import Session
@@ -105,7 +105,7 @@ async def list_branches(call: ApiCall) -> BranchList:
 @operation("POST", f"{AT}/branch", changes=True, keyed=True, example={"entry": ENTRY})
 async def branch(call: ApiCall, body: BranchWish) -> LeafResult:
     """Continue from another entry; the path that is left stays as a branch."""
-    await check_no_turn(call, call.session.id)
+    await call.tenant.check_no_turn(call.session.id)
     leaf = await call.session.branch(body.entry, summarize=body.summarize, instructions=body.instructions)
     return LeafResult(leaf)
 
@@ -121,7 +121,7 @@ async def merge(call: ApiCall, body: MergeWish) -> MergeResult:
 @operation("POST", f"{AT}/rewind", changes=True, keyed=True, example={"entry": ENTRY})
 async def rewind(call: ApiCall, body: RewindWish) -> RewindResult:
     """Go back to before a user message, and return its text for editing."""
-    await check_no_turn(call, call.session.id)
+    await call.tenant.check_no_turn(call.session.id)
     rewound = await call.session.rewind(body.entry)
     return RewindResult(rewound.text, rewound.left, call.session.leaf)
 

@@ -35,7 +35,6 @@ from foldline.core.log.codec import encode_utf8
 from foldline.core.log.messages import Message, Text
 from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError
 from foldline.providers import Provider
-from foldline.service.api.idempotency import KeyBusy, TurnRecord, stored_before
 from foldline.service.api.operation import (
     PING_SECONDS,
     SEND_SECONDS,
@@ -47,9 +46,11 @@ from foldline.service.api.operation import (
     operation,
     sent_event,
 )
-from foldline.service.api.sessions import AT, busy
+from foldline.service.api.sessions import AT
+from foldline.service.idempotency import KeyBusy, TurnRecord, stored_before
 from foldline.service.models import give
 from foldline.service.problems import words_of
+from foldline.service.tenants import busy
 from foldline.session.events import (
     EVERY,
     CompactionDone,
@@ -161,7 +162,7 @@ class Turn:
         if self._call.key_entry is None:
             return
         try:
-            await self._call.state.of(self._call.tenant).keys.settle(self._call.key_entry, None)
+            await self._call.tenant.keys.settle(self._call.key_entry, None)
         except StoreError as error:
             log.warning("a turn of session %s was not stored for retries: %s", self._agent.session.id, error)
 
@@ -235,7 +236,7 @@ async def turn(call: ApiCall, body: TurnWish) -> Response:
     own_model = next((model for model in models if model in state.models.names), None)
     name = state.models.chosen(body.model or own_model)
     provider = state.models.provider(name)
-    turns = state.of(call.tenant).turns
+    turns = call.tenant.turns
     if not await turns.take(session.id):
         raise busy(session.id) if record is None else KeyBusy()
     async with AsyncExitStack() as uses:
