@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -13,16 +12,16 @@ from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 import foldline
-from foldline.core.decide.price import cost
 from foldline.core.log.codec import encode_utf8
-from foldline.core.log.messages import Usage
 from foldline.dialects import UI_MESSAGE
 from foldline.errors import InputError
 from foldline.providers import Provider, Retrying
 from foldline.service.api.operation import SEND_SECONDS, STREAM, ApiCall, operation
 from foldline.service.models import closing, written_by
-from foldline.service.stateless.fork import SESSION, Asking, Folding, asking_of, forked, to_send
+from foldline.service.stateless.fork import SESSION, Asking, Fork, asking_of, forked
 from foldline.service.stateless.turn import StatelessTurn
+from foldline.session.session import Session
+from foldline.stores import MemoryStore
 from foldline.waiting import run_in_own_loop
 
 POLICY: Final = "moldable"  # if neither the request nor the settings name one
@@ -52,42 +51,44 @@ async def fold_history(call: ApiCall, body: Asking) -> FoldResult:
 
 async def _fold(call: ApiCall, asking: Asking) -> FoldResult:
     provider, problem = _summary_model(call, asking)
-    folding = await _folding(call, asking, provider, UI_MESSAGE)
-    async with folding.session:
-        await folding.begin()
-        messages = await folding.fitted()
-        await folding.folded()
-    if problem and folding.changed:
-        folding.warnings.append(f"the summary was written without a model: {problem}")
-    messages = to_send(folding.fork, folding.state, messages)
-    return FoldResult(messages, folding.state, folding.changed, folding.warnings)
+    fork = await _forked(call, asking, provider, UI_MESSAGE)
+    async with fork.session:
+        await fork.begin()
+        messages = await fork.fitted()
+        await fork.folded()
+    if problem and fork.changed:
+        fork.warnings.append(f"the summary was written without a model: {problem}")
+    return FoldResult(fork.to_send(messages), fork.state, fork.changed, fork.warnings)
 
 
 @operation("POST", "/turn", media=STREAM, held=False, read=asking_of, example=EXAMPLE)
 async def answer_history(call: ApiCall, body: Asking) -> Response:
     """Fold a history if necessary, and stream the model's reply as a UI message of the AI SDK."""
     provider = _provider(call, body, body.model or call.state.models.chosen(None))
-    folding = await run_in_own_loop(_folding(call, body, provider, provider.dialect))
-    turn = StatelessTurn(folding, Retrying(provider))
-    events = _events(turn, partial(_count_reply, call, folding, provider.name))
+    fork = await run_in_own_loop(_forked(call, body, provider, provider.dialect))
+    events = _events(call, StatelessTurn(fork, Retrying(provider)), provider.name)
     return EventSourceResponse(events, headers=MEDIA, send_timeout=SEND_SECONDS)
 
 
-async def _folding(call: ApiCall, asking: Asking, provider: Provider | None, dialect: str) -> Folding:
+async def _forked(call: ApiCall, asking: Asking, provider: Provider | None, dialect: str) -> Fork:
     """Open a history as a session in memory, with its view in a dialect."""
-    fork, serve = await forked(asking), call.state.serve
-    opened = foldline.open(
-        fork.store,
-        SESSION,
-        model=asking.model or call.state.models.usual,
-        policy=asking.policy or serve.policy or POLICY,
-        window=asking.window or serve.window,
-        dialect=dialect,
-        system=fork.system_with(asking.system),
-        tools=asking.tools,
-        summarizer=written_by(serve, lambda: provider, None),
-    )
-    return Folding(fork, asking, closing(opened))
+    serve = call.state.serve
+
+    def opener(store: MemoryStore, system: str | None) -> Session:
+        opened = foldline.open(
+            store,
+            SESSION,
+            model=asking.model or call.state.models.usual,
+            policy=asking.policy or serve.policy or POLICY,
+            window=asking.window or serve.window,
+            dialect=dialect,
+            system=system,
+            tools=asking.tools,
+            summarizer=written_by(serve, lambda: provider, None),
+        )
+        return closing(opened)
+
+    return await forked(asking, opener)
 
 
 def _summary_model(call: ApiCall, asking: Asking) -> tuple[Provider | None, str]:
@@ -104,23 +105,12 @@ def _provider(call: ApiCall, asking: Asking, model: str) -> Provider:
     return call.state.models.made_for(model, key=call.key, window=asking.window)
 
 
-def _count_reply(
-    call: ApiCall, folding: Folding, model: str, metadata: dict[str, Any], seconds: float
-) -> None:
-    """Count the reply of a turn by the metadata of its last chunk."""
-    price = folding.session.setup.info.price
-    usage = None if metadata["usage"] is None else msgspec.convert(metadata["usage"], Usage)
-    usd = cost(usage, price) if usage is not None and price is not None else None
-    call.state.metrics.replied(model, usage, usd, seconds)
-
-
-async def _events(
-    turn: StatelessTurn, count: Callable[[dict[str, Any], float], None]
-) -> AsyncGenerator[dict[str, str]]:
+async def _events(call: ApiCall, turn: StatelessTurn, model: str) -> AsyncGenerator[dict[str, str]]:
+    """Yield the chunks of a turn as events, and count its reply."""
     start = time.perf_counter()
     async with aclosing(turn.chunks()) as chunks:
         async for chunk in chunks:
             if chunk["type"] == "finish":
-                count(chunk["messageMetadata"], time.perf_counter() - start)
+                call.state.metrics.replied(model, turn.usage, turn.usd, time.perf_counter() - start)
             yield {"data": encode_utf8(chunk).decode()}
     yield {"data": "[DONE]"}

@@ -8,7 +8,7 @@ Source of the shape: Moldable's proposal, `CompactionState` (camelCase; snake_ca
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Annotated, Any, Final, Literal, cast
 
@@ -62,96 +62,30 @@ class Asking(msgspec.Struct, frozen=True, rename="camel"):
         return next((part.get("data") for part in _parts(self.messages) if part.get("type") == PART), None)
 
 
-class Fork(msgspec.Struct, frozen=True):
-    """A client's history as a session in memory, without its newest message, which begins the turn.
+class Fork:
+    """A client's history as a session in memory, its state after folds, and warnings.
 
-    `lead` is the number of system messages before it, `places` the message indices by entry id.
+    The session begins without the newest message, which `begin` appends. `lead` is the number of system
+    messages before it, `places` the message indices by entry id.
     """
 
-    store: MemoryStore
-    messages: list[Any]
-    lead: int
-    places: dict[str, int]
-    state: dict[str, Any] | None
-    warnings: tuple[str, ...]
-
-    @property
-    def newest(self) -> list[Any]:
-        """A list of the message that begins the turn, if there is one."""
-        return list(map(_without_state, self.messages[max(self.lead, len(self.messages) - 1) :]))
-
-    def system_with(self, system: str | None) -> str | None:
-        """Return a system prompt and the leading system messages as one text."""
-        leading = [get(UI_MESSAGE).decode(one).text for one in self.messages[: self.lead]]
-        return "\n\n".join(text for text in (system, *leading) if text) or None
-
-    @property
-    def api_messages(self) -> list[Any]:
-        """What the client's messages and state make it send: `buildApiMessages` of the proposal."""
-        if self.state is None:
-            return self.messages
-        return [self.state["summaryMessage"], *self.messages[self.state["apiStartIndex"] :]]
-
-
-async def forked(asking: Asking) -> Fork:
-    """Read a history and its state into a store in memory; raises DialectError with the message's index."""
-    for index, payload in enumerate(asking.messages):
-        get(UI_MESSAGE).decode(payload, index=index)
-    lead = _count_leading(asking.messages)
-    state, warnings = _readable_state(asking.state, asking.messages)
-    rest = [_without_state(one) for one in asking.messages[lead:-1]]
-    shifted = None if state is None else {**state, "apiStartIndex": max(0, state["apiStartIndex"] - lead)}
-    document = encode({"id": SESSION, "messages": rest, "compaction": shifted})
-    loaded = from_records(read(BytesIO(document), name="messages"), OFFLINE)
-    store = MemoryStore()
-    if entries := with_notes(loaded):
-        await store.append(SESSION, entries, seen=None)
-    places = {entry: lead + place for entry, place in loaded.index.items()}
-    fork = Fork(store, asking.messages, lead, places, state, (*warnings, *loaded.warnings))
-    if asking.api_messages is not None and asking.api_messages != fork.api_messages:
-        warning = "apiMessages differ from messages and compactionState and were ignored"
-        fork = msgspec.structs.replace(fork, warnings=(*fork.warnings, warning))
-    return fork
-
-
-async def new_state(fork: Fork, newest: Sequence[str]) -> dict[str, Any] | None:
-    """Return the state after the newest fold; `newest` are the entries of the newest message."""
-    messages: list[str] = []
-    newest_fold: tuple[Compacted, int] | None = None  # with the number of messages before it
-    async for entry in fork.store.path(SESSION):
-        if isinstance(entry, Said):
-            messages.append(entry.id)
-        elif isinstance(entry, Compacted):
-            newest_fold = entry, len(messages)
-    if newest_fold is None:
-        return None
-    boundary, before = newest_fold
-    if boundary.first_kept in messages:
-        before = messages.index(boundary.first_kept)
-    kept = messages[before:]
-    places = fork.places | dict.fromkeys(newest, len(fork.messages) - 1)
-    start = next((places[entry] for entry in kept if entry in places), len(fork.messages))
-    version = boundary.checkpoint.number
-    summary = [{"type": "text", "text": boundary.checkpoint.text}]
-    return {
-        "version": version,
-        "compactedAt": iso(boundary.at or 0.0),
-        "summaryMessage": {"id": f"compaction-summary-v{version}", "role": "user", "parts": summary},
-        "apiStartIndex": start,
-        "summarizedRange": {"fromIndex": 0, "toIndex": start - 1, "messageCount": start},
-    }
-
-
-class Folding:
-    """A history as a session in memory, its state after folds, and warnings."""
-
-    def __init__(self, fork: Fork, asking: Asking, session: Session) -> None:
-        self.fork = fork
+    def __init__(
+        self,
+        asking: Asking,
+        session: Session,
+        *,
+        lead: int,
+        places: dict[str, int],
+        state: dict[str, Any] | None,
+        warnings: list[str],
+    ) -> None:
         self.asking = asking
         self.session = session
-        self.state = fork.state
+        self.state = state
+        self.warnings = warnings
         self.changed = False
-        self.warnings = list(fork.warnings)
+        self._lead = lead
+        self._places = places
         self._newest: list[str] = []  # entries of the newest message
         self._summaries: int = 0  # included in `state`
         session.on("warning", self._on_warning)
@@ -161,8 +95,10 @@ class Folding:
 
     async def begin(self) -> None:
         """Append the newest message, and fold if requested."""
+        messages = self.asking.messages
         self._summaries = (await self.session.stats()).summaries
-        self._newest = await self.session.append(*self.fork.newest)
+        newest = messages[max(self._lead, len(messages) - 1) :]
+        self._newest = await self.session.append(*map(_without_state, newest))
         if self.asking.compact:
             await self.session.compact(self.asking.instructions)
 
@@ -190,18 +126,73 @@ class Folding:
         if summaries == self._summaries:
             return False
         self._summaries, self.changed = summaries, True
-        self.state = await new_state(self.fork, self._newest)
+        self.state = await self._newest_state()
         return True
 
+    async def _newest_state(self) -> dict[str, Any] | None:
+        """Return the state after the newest fold."""
+        messages: list[str] = []
+        newest_fold: tuple[Compacted, int] | None = None  # with the number of messages before it
+        async for entry in self.session.store.path(SESSION):
+            if isinstance(entry, Said):
+                messages.append(entry.id)
+            elif isinstance(entry, Compacted):
+                newest_fold = entry, len(messages)
+        if newest_fold is None:
+            return None
+        boundary, before = newest_fold
+        if boundary.first_kept in messages:
+            before = messages.index(boundary.first_kept)
+        count = len(self.asking.messages)
+        places = self._places | dict.fromkeys(self._newest, count - 1)
+        start = next((places[entry] for entry in messages[before:] if entry in places), count)
+        version = boundary.checkpoint.number
+        summary = [{"type": "text", "text": boundary.checkpoint.text}]
+        return {
+            "version": version,
+            "compactedAt": iso(boundary.at or 0.0),
+            "summaryMessage": {"id": f"compaction-summary-v{version}", "role": "user", "parts": summary},
+            "apiStartIndex": start,
+            "summarizedRange": {"fromIndex": 0, "toIndex": start - 1, "messageCount": start},
+        }
 
-def to_send(fork: Fork, state: dict[str, Any] | None, view: list[Any]) -> list[Any]:
-    """Return the UI messages to send: a view, its checkpoint with the id that the state gives it."""
-    messages = list(view)
-    if state is not None:
-        place = next((place for place, message in enumerate(messages) if _is_checkpoint(message)), None)
-        if place is not None:
-            messages[place] = {**state["summaryMessage"], "role": messages[place]["role"]}
-    return [*fork.messages[: fork.lead], *messages]
+    def to_send(self, view: list[Any]) -> list[Any]:
+        """Return the UI messages to send: a view, its checkpoint with the id that the state gives it."""
+        messages = list(view)
+        if self.state is not None:
+            place = next((place for place, message in enumerate(messages) if _is_checkpoint(message)), None)
+            if place is not None:
+                messages[place] = {**self.state["summaryMessage"], "role": messages[place]["role"]}
+        return [*self.asking.messages[: self._lead], *messages]
+
+
+async def forked(asking: Asking, opener: Callable[[MemoryStore, str | None], Session]) -> Fork:
+    """Read a history and its state into a store in memory, and open it with its system prompt.
+
+    Raises DialectError with the message's index.
+    """
+    said = [get(UI_MESSAGE).decode(payload, index=index) for index, payload in enumerate(asking.messages)]
+    lead = _count_leading(asking.messages)
+    system = "\n\n".join(text for text in (asking.system, *(one.text for one in said[:lead])) if text)
+    state, warnings = _readable_state(asking.state, asking.messages)
+    rest = [_without_state(one) for one in asking.messages[lead:-1]]
+    shifted = None if state is None else {**state, "apiStartIndex": max(0, state["apiStartIndex"] - lead)}
+    document = encode({"id": SESSION, "messages": rest, "compaction": shifted})
+    loaded = from_records(read(BytesIO(document), name="messages"), OFFLINE)
+    store = MemoryStore()
+    if entries := with_notes(loaded):
+        await store.append(SESSION, entries, seen=None)
+    warnings += loaded.warnings
+    if asking.api_messages is not None and asking.api_messages != _api_messages(asking.messages, state):
+        warnings.append("apiMessages differ from messages and compactionState and were ignored")
+    places = {entry: lead + place for entry, place in loaded.index.items()}
+    session = opener(store, system or None)
+    return Fork(asking, session, lead=lead, places=places, state=state, warnings=warnings)
+
+
+def _api_messages(messages: list[Any], state: dict[str, Any] | None) -> list[Any]:
+    """Return what messages and state make the client send: `buildApiMessages` of the proposal."""
+    return messages if state is None else [state["summaryMessage"], *messages[state["apiStartIndex"] :]]
 
 
 def _without_state(message: Any) -> Any:
@@ -254,26 +245,24 @@ def _role(message: Any) -> Any:
     return cast("dict[str, Any]", message).get("role") if isinstance(message, dict) else None
 
 
-def _readable_state(value: Any, messages: list[Any]) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+def _readable_state(value: Any, messages: list[Any]) -> tuple[dict[str, Any] | None, list[str]]:
     """Return a client's state and warnings; an invalid state is ignored, and the whole history is sent."""
     if value is None:
-        return None, ()
+        return None, []
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     start, summary = fields.get("apiStartIndex"), fields.get("summaryMessage")
     if not isinstance(start, int) or isinstance(start, bool) or start < 0 or not isinstance(summary, dict):
-        return None, (
-            "compactionState is invalid and was ignored: it needs apiStartIndex and summaryMessage",
-        )
+        return None, ["compactionState is invalid and was ignored: it needs apiStartIndex and summaryMessage"]
     try:
         get(UI_MESSAGE).decode(summary)
     except DialectError as error:
-        return None, (f"compactionState is invalid and was ignored: its summaryMessage: {error}",)
+        return None, [f"compactionState is invalid and was ignored: its summaryMessage: {error}"]
     if start <= len(messages):
-        return fields, ()
+        return fields, []
     users = [place for place, message in enumerate(messages) if _role(message) == "user"]
     newest_user = users[-1] if users else len(messages)
     span = {"fromIndex": 0, "toIndex": newest_user - 1, "messageCount": newest_user}
     warning = (
         f"there are fewer messages ({len(messages)}) than at the fold: apiStartIndex is now {newest_user}"
     )
-    return {**fields, "apiStartIndex": newest_user, "summarizedRange": span}, (warning,)
+    return {**fields, "apiStartIndex": newest_user, "summarizedRange": span}, [warning]

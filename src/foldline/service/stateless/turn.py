@@ -10,12 +10,13 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from foldline.core.log.messages import Message
+from foldline.core.decide.price import cost
+from foldline.core.log.messages import Message, Usage
 from foldline.dialects import get
 from foldline.errors import FoldlineError, ProviderError
 from foldline.providers import Call, Delta, Provider, Reply
 from foldline.service.problems import words_of
-from foldline.service.stateless.fork import Folding
+from foldline.service.stateless.fork import Fork
 from foldline.session.events import CompactionStarted, Event
 from foldline.waiting import run_in_own_loop
 
@@ -29,12 +30,19 @@ STATE: Final = "state"  # the id of the part with the state: a later part with t
 class StatelessTurn:
     """One turn; it runs in a separate event loop, because a history may be long."""
 
-    def __init__(self, folding: Folding, provider: Provider) -> None:
-        self._folding = folding
+    def __init__(self, fork: Fork, provider: Provider) -> None:
+        self._fork = fork
         self._provider = provider
         self._loop = asyncio.get_running_loop()  # of the reader of the chunks
         self._queue: asyncio.Queue[Chunk | None] = asyncio.Queue()
         self._sent_warnings = 0  # warnings that were told
+        self.usage: Usage | None = None  # of the reply
+
+    @property
+    def usd(self) -> float | None:
+        """The price of the reply, if it is known."""
+        price = self._fork.session.setup.info.price
+        return cost(self.usage, price) if self.usage is not None and price is not None else None
 
     async def chunks(self) -> AsyncGenerator[Chunk]:
         """Run the turn and yield its chunks; closing the generator early ends the turn."""
@@ -59,7 +67,7 @@ class StatelessTurn:
     async def _run(self) -> None:
         self._send({"type": "start"})
         try:
-            async with self._folding.session as session:
+            async with self._fork.session as session:
                 session.on("*", self._on_event)
                 await self._reply_folding()
         except FoldlineError as error:
@@ -74,16 +82,16 @@ class StatelessTurn:
 
     async def _reply_folding(self) -> None:
         """Fold, call the model, and retry with a smaller view if the request did not fit."""
-        folding, session = self._folding, self._folding.session
-        await folding.begin()
-        messages = await folding.fitted()
+        fork, session = self._fork, self._fork.session
+        await fork.begin()
+        messages = await fork.fitted()
         while True:
             await self._send_state()
             reply = ReplyChunks(self._provider.dialect)
             call = Call(
                 messages,
                 session.system,
-                folding.asking.tools,
+                fork.asking.tools,
                 max_tokens=session.max_tokens,
                 compact_at=session.compact_at,
             )
@@ -96,21 +104,22 @@ class StatelessTurn:
 
     async def _send_state(self) -> None:
         """Send the state after a fold, and new warnings."""
-        folding = self._folding
-        if await folding.folded():
-            if folding.asking.chunks == "moldable":
-                self._send({"type": "compaction", "compaction": folding.state})
+        fork = self._fork
+        if await fork.folded():
+            if fork.asking.chunks == "moldable":
+                self._send({"type": "compaction", "compaction": fork.state})
             else:
-                self._send(data("compaction", folding.state, id=STATE))
-        new = folding.warnings[self._sent_warnings :]
+                self._send(data("compaction", fork.state, id=STATE))
+        new = fork.warnings[self._sent_warnings :]
         self._send(*(transient("warning", {"text": text}) for text in new))
-        self._sent_warnings = len(folding.warnings)
+        self._sent_warnings = len(fork.warnings)
 
     async def _stream_reply(self, call: Call, reply: ReplyChunks) -> None:
         stream = cast("AsyncGenerator[Delta | Reply]", self._provider.stream(call))
         async with aclosing(stream) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Reply):
+                    self.usage = piece.usage
                     self._send(*reply.end(piece))
                 elif piece.kind == "wait":
                     fields = {"attempt": piece.index, "wait": piece.seconds, "why": piece.text}
