@@ -10,19 +10,7 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import ModuleType
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    Generic,
-    Literal,
-    TypeAlias,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    cast,
-    get_type_hints,
-)
+from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
 import msgspec
 from sse_starlette import ServerSentEvent
@@ -95,44 +83,21 @@ class ApiCall(msgspec.Struct):
         return self.opened
 
 
-class OperationSettings(TypedDict, total=False):
-    """Options of an operation that differ from the defaults.
+class operation(msgspec.Struct, frozen=True):  # noqa: N801  a decorator
+    """Turn a function into an operation at a path.
 
-    `changes` checks `If-Match`. `held` locks out other changes until the operation has ended; without it the
-    operation is cancelled if its client leaves. A POST that changes or creates a session takes an idempotency
-    key (`keyed`); with `resumes` the operation itself finds out what an earlier attempt did. `scope` is the
-    scope of the token, if it is not read (GET) or write; `example` is a sample body.
+    The API uses the function's name in camel case, the first line of its docstring, the types of its
+    parameters `body` and `query`, and its return type: a value for JSON, or a Response.
+
+    `takes` is the media type of the body; `read` decodes a body that is not plain JSON. `changes` checks
+    `If-Match`. `held` locks out other changes until the operation has ended; without it the operation is
+    cancelled if its client leaves. A POST that changes or creates a session takes an idempotency key
+    (`keyed`); with `resumes` the operation itself finds out what an earlier attempt did. `scope` is the scope
+    of the token, if it is not read (GET) or write; `example` is a sample body.
     """
 
-    status: int
-    media: str
-    takes: str
-    changes: bool
-    held: bool
-    keyed: bool
-    resumes: bool
-    read: Callable[[bytes], Any]
-    scope: Scope
-    example: Any
-
-
-class Operation(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
-    """One operation, made from a function by `operation`.
-
-    `body` and `query` are the input types, `result` the type of the JSON response (None: no body, or another
-    `media`). `takes` is the media type of the body; `read` decodes a body that is not plain JSON. `topic` is
-    the name of its file.
-    """
-
-    name: str
-    topic: str
-    about: str
     method: Method
     path: str
-    run: Callable[..., Awaitable[T]]
-    body: Any = None
-    query: Any = None
-    result: Any = None
     status: int = 200
     media: str = JSON
     takes: str = JSON
@@ -144,6 +109,37 @@ class Operation(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     scope: Scope | None = None
     example: Any = None
 
+    def __call__(self, run: Callable[..., Awaitable[T]]) -> Operation[T]:
+        """Return the operation of a function."""
+        hints = get_type_hints(run, include_extras=True)
+        first, *others = run.__name__.split("_")
+        return Operation(
+            **msgspec.structs.asdict(self),
+            name=first + "".join(word.capitalize() for word in others),
+            topic=run.__module__.rpartition(".")[2],
+            about=(run.__doc__ or "").partition("\n")[0].removesuffix("."),
+            run=run,
+            body=hints.get("body"),
+            query=hints.get("query"),
+            result=None if hints["return"] in (Response, type(None)) else hints["return"],
+        )
+
+
+class Operation(operation, Generic[T], frozen=True, kw_only=True):
+    """One operation, made from a function.
+
+    `body` and `query` are the input types, `result` the type of the JSON response (None: no body, or another
+    `media`). `topic` is the name of its file.
+    """
+
+    name: str
+    topic: str
+    about: str
+    run: Callable[..., Awaitable[T]]
+    body: Any
+    query: Any
+    result: Any
+
     @property
     def needs(self) -> Scope:
         """The scope that a token must have."""
@@ -151,36 +147,8 @@ class Operation(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     @property
     def of_session(self) -> bool:
-        """Whether the path names a session."""
+        """Whether its path names a session."""
         return SESSION in self.path
-
-
-def operation(
-    method: Method, path: str, **settings: Unpack[OperationSettings]
-) -> Callable[[Callable[..., Awaitable[T]]], Operation[T]]:
-    """Turn a function into an operation.
-
-    The API uses the function's name in camel case, the first line of its docstring, the types of its
-    parameters `body` and `query`, and its return type: a value for JSON, or a Response.
-    """
-
-    def decorate(run: Callable[..., Awaitable[T]]) -> Operation[T]:
-        hints = get_type_hints(run, include_extras=True)
-        first, *others = run.__name__.split("_")
-        return Operation(
-            name=first + "".join(word.capitalize() for word in others),
-            topic=run.__module__.rpartition(".")[2],
-            about=(run.__doc__ or "").partition("\n")[0].removesuffix("."),
-            method=method,
-            path=path,
-            run=run,
-            body=hints.get("body"),
-            query=hints.get("query"),
-            result=None if hints["return"] in (Response, type(None)) else hints["return"],
-            **settings,
-        )
-
-    return decorate
 
 
 def operations_of(topic: ModuleType) -> Iterator[Operation[Any]]:
