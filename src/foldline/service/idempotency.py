@@ -71,7 +71,7 @@ class TurnRecord(msgspec.Struct):
     ended: bool = False
 
 
-class KeyRecord(msgspec.Struct, frozen=True):
+class KeyRecord(msgspec.Struct):
     """What is stored for a key: a digest of its request, the worker, and the response or the turn.
 
     `worker` is empty if the outcome of the request is unknown. `leaf` is the session's leaf before the
@@ -86,22 +86,16 @@ class KeyRecord(msgspec.Struct, frozen=True):
     turn: TurnRecord | None = None
 
 
-class KeyEntry:
-    """A stored key; with `is_retry` an earlier attempt at its request may have succeeded."""
+class KeyEntry(msgspec.Struct):
+    """A key and its record, with the bytes that are stored.
 
-    def __init__(
-        self, key: str, record: KeyRecord, stored: bytes | None = None, *, is_retry: bool = False
-    ) -> None:
-        self.key = key
-        self.record = record
-        self.stored = pack(record) if stored is None else stored
-        self.is_retry = is_retry
-        self.turn = record.turn
+    With `is_retry` an earlier attempt at its request may have succeeded.
+    """
 
-    @property
-    def response(self) -> StoredResponse | None:
-        """The stored response, if the request was answered."""
-        return self.record.response
+    key: str
+    record: KeyRecord
+    stored: bytes
+    is_retry: bool = False
 
 
 class IdempotencyKeys:
@@ -123,7 +117,8 @@ class IdempotencyKeys:
         """
         await self._presence.begin()
         digest = hashlib.sha256(request).digest()
-        own = KeyEntry(key, KeyRecord(digest, self._presence.id, secrets.token_hex(8), leaf))
+        record = KeyRecord(digest, self._presence.id, secrets.token_hex(8), leaf)
+        own = KeyEntry(key, record, pack(record))
         for wait in itertools.chain(POLLS, itertools.repeat(POLL, int(PATIENCE / POLL))):
             raw = await self._values.get(SPACE, key)  # a read costs far less than an attempt to write
             if raw is None:
@@ -139,7 +134,7 @@ class IdempotencyKeys:
                 return KeyEntry(key, record, raw), False
             if not await self._presence.alive(record.worker):
                 taken = msgspec.structs.replace(record, worker=self._presence.id)
-                entry = KeyEntry(key, taken, is_retry=True)
+                entry = KeyEntry(key, taken, pack(taken), is_retry=True)
                 if await self._take_over(entry, raw):
                     return entry, True
                 continue
@@ -170,17 +165,17 @@ class IdempotencyKeys:
 
     async def settle(self, entry: KeyEntry, response: StoredResponse | None) -> None:
         """Store the response or the turn of a key; with neither, nothing was done, and the key is freed."""
-        if response is None and entry.turn is None:
+        if response is None and entry.record.turn is None:
             await self._put_surely(entry, None)
             return
-        record = msgspec.structs.replace(entry.record, response=response, turn=entry.turn)
+        record = msgspec.structs.replace(entry.record, response=response)
         if len(pack(record)) > key_values.LARGEST:
             record = msgspec.structs.replace(record, response=_too_large())
         await self._put_surely(entry, record)
 
     async def leave(self, entry: KeyEntry) -> None:
         """Release a key whose outcome is unknown: a retry has to find out."""
-        await self._put_surely(entry, msgspec.structs.replace(entry.record, worker="", turn=entry.turn))
+        await self._put_surely(entry, msgspec.structs.replace(entry.record, worker=""))
 
     async def _put_surely(self, entry: KeyEntry, record: KeyRecord | None) -> None:
         """Store the outcome of a key, later if the store does not answer now."""

@@ -122,9 +122,9 @@ async def test_keys_are_bounded(monkeypatch):
     keys = IdempotencyKeys(presence, most=3)
     for number in range(10):
         known, _ = await keys.take(str(number), b"request")
-        assert known.response is None
+        assert known.record.response is None
         await keys.settle(known, StoredResponse(200, b"done", {}))
-    assert (await keys.take("9", b"request"))[0].response is not None
+    assert (await keys.take("9", b"request"))[0].record.response is not None
     assert (await keys.take("0", b"other"))[1]
     await presence.close()
 

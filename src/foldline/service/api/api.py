@@ -156,9 +156,9 @@ class Api:
         keys = call.tenant.keys
         request_line = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
         entry, new = await keys.take(key, request_line + call.raw, session=name, leaf=leaf)
-        if not new and entry.response is not None:
-            return Response(entry.response.body, entry.response.status, entry.response.headers)
-        if not new and entry.turn is None:
+        if not new and (stored := entry.record.response) is not None:
+            return Response(stored.body, stored.status, stored.headers)
+        if not new and entry.record.turn is None:
             raise KeyBusy
         call.key_entry = entry
         try:
@@ -169,7 +169,7 @@ class Api:
             raise
         if new:
             stored = None
-            if response.status_code < 400 and entry.turn is None:
+            if response.status_code < 400 and entry.record.turn is None:
                 headers = dict(response.headers)
                 stored = StoredResponse(response.status_code, bytes(response.body), headers)
             await keys.settle(entry, stored)

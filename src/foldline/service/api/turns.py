@@ -228,7 +228,7 @@ class TurnStream(EventSourceResponse):
 async def turn(call: ApiCall, body: TurnWish) -> Response:
     """Send a prompt to the model and stream its answer as server-sent events, `done` last."""
     session, state = call.session, call.state
-    record = call.key_entry.turn if call.key_entry is not None else None
+    record = call.key_entry.record.turn if call.key_entry is not None else None
     if record is not None and record.ended:
         return _replay(record, session.leaf)
     opening = await state.opening(call.tenant, session.id)
@@ -276,7 +276,7 @@ async def _append_prompt(call: ApiCall, body: TurnWish, record: TurnRecord | Non
         raise InputError("there is nothing to answer yet: send a text or messages")
     record = TurnRecord(session.leaf if stored is None else stored[-1])
     if entry is not None:
-        entry.turn = record
+        entry.record.turn = record
     return record
 
 
