@@ -151,7 +151,7 @@ class IdempotencyKeys:
         try:
             return await self._values.add(SPACE, key, stored, seconds=SECONDS, session=session)
         except BaseException:
-            self._presence.owe(f"key {entry.record.token}", lambda: self._values.delete(SPACE, key, stored))
+            self._presence.free_later(SPACE, key, stored)
             raise
 
     async def _take_over(self, entry: KeyEntry, raw: bytes) -> bool:
@@ -166,7 +166,7 @@ class IdempotencyKeys:
     async def settle(self, entry: KeyEntry, response: StoredResponse | None) -> None:
         """Store the response or the turn of a key; with neither, nothing was done, and the key is freed."""
         if response is None and entry.record.turn is None:
-            await self._put_surely(entry, None)
+            await self._presence.free(SPACE, entry.key, entry.stored)
             return
         record = msgspec.structs.replace(entry.record, response=response)
         if len(pack(record)) > key_values.LARGEST:
@@ -177,7 +177,7 @@ class IdempotencyKeys:
         """Release a key whose outcome is unknown: a retry has to find out."""
         await self._put_surely(entry, msgspec.structs.replace(entry.record, worker=""))
 
-    async def _put_surely(self, entry: KeyEntry, record: KeyRecord | None) -> None:
+    async def _put_surely(self, entry: KeyEntry, record: KeyRecord) -> None:
         """Store the outcome of a key, later if the store does not answer now."""
         try:
             await self._put(entry, record)
@@ -185,10 +185,7 @@ class IdempotencyKeys:
             log.warning("the outcome of an idempotency key will be stored later: %s", error)
             self._presence.owe(f"key {entry.record.token}", lambda: self._put(entry, record))
 
-    async def _put(self, entry: KeyEntry, record: KeyRecord | None) -> None:
-        if record is None:
-            await self._values.delete(SPACE, entry.key, entry.stored)
-            return
+    async def _put(self, entry: KeyEntry, record: KeyRecord) -> None:
         stored = pack(record)
         if await self._values.replace(SPACE, entry.key, entry.stored, stored, seconds=SECONDS):
             entry.record, entry.stored = record, stored

@@ -30,7 +30,7 @@ class Presence:
         self.id = secrets.token_hex(8)
         self.values = values
         self._signed: float | None = None
-        self._postponed: dict[str, Callable[[], Awaitable[object]]] = {}
+        self._postponed: dict[object, Callable[[], Awaitable[object]]] = {}
         self._renewing: asyncio.Task[None] | None = None
         self._begin_lock = asyncio.Lock()
 
@@ -52,9 +52,21 @@ class Presence:
             return True
         return bool(worker) and await self.values.get(WORKERS, worker) is not None
 
-    def owe(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
+    def owe(self, name: object, work: Callable[[], Awaitable[object]]) -> None:
         """Postpone work that the store refused until the store answers again."""
         self._postponed[name] = work
+
+    async def free(self, space: str, key: str, value: bytes) -> None:
+        """Delete a value of this worker, later if the store does not answer now."""
+        try:
+            await self.values.delete(space, key, value)
+        except StoreError as error:
+            log.warning("the %s of %s will be freed later: %s", space, key, error)
+            self.free_later(space, key, value)
+
+    def free_later(self, space: str, key: str, value: bytes) -> None:
+        """Delete a value of this worker that may have been stored, once the store answers again."""
+        self.owe((space, key, value), lambda: self.values.delete(space, key, value))
 
     async def close(self) -> None:
         """Remove the sign of life: leases of this worker become free."""
@@ -106,6 +118,9 @@ class Leases:
         taken = False
         try:
             taken = await self._take(session, lease)
+        except BaseException:  # a failed or cancelled write may still have been stored
+            self._presence.free_later(self._space, session, lease)
+            raise
         finally:
             if not taken:
                 del self._held[session]
@@ -113,33 +128,20 @@ class Leases:
 
     async def _take(self, session: str, lease: bytes) -> bool:
         await self._presence.begin()
-        try:
-            held = await self._values.add(self._space, session, lease, seconds=HELD_SECONDS, session=session)
-            if held is None or held == lease:  # retried after a lost answer
-                return True
-            worker = _worker(held)
-            # a stale lease of this worker could not be deleted earlier
-            if worker != self._presence.id and await self._presence.alive(worker):
-                return False
-            return await self._values.replace(self._space, session, held, lease, seconds=HELD_SECONDS)
-        except BaseException:  # a failed or cancelled write may still have been stored
-            self._postpone_delete(session, lease)
-            raise
-
-    def _postpone_delete(self, session: str, lease: bytes) -> None:
-        name = f"{self._space} {lease.decode()}"
-        self._presence.owe(name, lambda: self._values.delete(self._space, session, lease))
+        held = await self._values.add(self._space, session, lease, seconds=HELD_SECONDS, session=session)
+        if held is None or held == lease:  # retried after a lost answer
+            return True
+        worker = _worker(held)
+        # a stale lease of this worker could not be deleted earlier
+        if worker != self._presence.id and await self._presence.alive(worker):
+            return False
+        return await self._values.replace(self._space, session, held, lease, seconds=HELD_SECONDS)
 
     async def release(self, session: str) -> None:
         """Release a lease, later if the store does not answer now."""
         lease = self._held.pop(session, None)
-        if lease is None:
-            return
-        try:
-            await self._values.delete(self._space, session, lease)
-        except StoreError as error:
-            log.warning("a lease will be released later: %s", error)
-            self._postpone_delete(session, lease)
+        if lease is not None:
+            await self._presence.free(self._space, session, lease)
 
     async def held(self, session: str) -> bool:
         """Return whether a live worker has the lease."""

@@ -95,14 +95,13 @@ class StoredDrafts:
         own = DraftRow(self.presence.id)
         waited = False
         while True:
-            raw = await self.values.get(ROWS, session)
+            raw, row = await self._stored(session)
             if raw is None:
                 if waited:
                     return None
                 if await self.values.add(ROWS, session, pack(own), seconds=SECONDS, session=session) is None:
                     return own
                 continue
-            row = unpack(raw, DraftRow)
             if row is not None and row.draft is not None:
                 self._ready[session] = raw
                 return row.draft
@@ -171,24 +170,23 @@ class StoredDrafts:
             return False
 
     async def _release(self, session: str, raw: bytes) -> None:
-        try:
-            await asyncio.shield(self.values.delete(ROWS, session, raw))
-        except StoreError as error:
-            log.warning("session %s: the row of a draft will be deleted later: %s", session, error)
-            self.presence.owe(f"draft {session}", lambda: self.values.delete(ROWS, session, raw))
+        await asyncio.shield(self.presence.free(ROWS, session, raw))
+
+    async def _stored(self, session: str) -> tuple[bytes | None, DraftRow | None]:
+        """Return the row of a session as it is stored, and read (None: there is none, or it cannot be)."""
+        raw = await self.values.get(ROWS, session)
+        return raw, None if raw is None else unpack(raw, DraftRow)
 
     async def _delete_idle_row(self, session: str) -> None:
         """Delete a row of this worker that no task is working on."""
-        raw = await self.values.get(ROWS, session)
-        row = None if raw is None else unpack(raw, DraftRow)
+        raw, row = await self._stored(session)
         idle = row is not None and row.draft is None and row.worker == self.presence.id
         if idle and session not in self._in_progress:
             await self.values.delete(ROWS, session, raw)
 
     async def find(self, session: str) -> Draft | Literal["making"] | None:
         """Return another worker's draft, or "making" while it is not finished."""
-        raw = await self.values.get(ROWS, session)
-        row = None if raw is None else unpack(raw, DraftRow)
+        raw, row = await self._stored(session)
         if raw is None or row is None:
             return None
         if row.draft is not None:
@@ -213,11 +211,10 @@ class StoredDrafts:
     async def cancel(self, session: str) -> int:
         """Cancel the draft of a session; return how many workers died while making it."""
         self._ready.pop(session, None)
-        raw = await self.values.get(ROWS, session)
+        raw, row = await self._stored(session)
         if raw is None:
             return 0
         await self.values.delete(ROWS, session)
-        row = unpack(raw, DraftRow)
         if row is None or row.draft is not None or await self._is_being_made(session, row):
             return 0
         return row.begun

@@ -65,6 +65,7 @@ class ReplayJob:
         self._temporary = TemporaryDirectory(prefix="foldline-replay-", ignore_cleanup_errors=True)
         self._folder = Path(self._temporary.name)
         self.file = self._folder / "given" / safe_name(wish.label)
+        self.task: asyncio.Task[None] | None = None
         self._wish = wish
         self._record = ReplayRecord(self.id, wish, presence.id, time.time())
 
@@ -165,7 +166,6 @@ class ReplayJobs:
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._jobs: dict[str, ReplayJob] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def of(self, presence: Presence) -> list[ReplayRecord]:
         """Return the replays of a tenant, newest first."""
@@ -192,7 +192,7 @@ class ReplayJobs:
         except BaseException:
             await self._stop(job)
             raise
-        self._tasks[job.id] = asyncio.create_task(self._run(job))
+        job.task = asyncio.create_task(self._run(job))
         return job.id
 
     async def drop(self, presence: Presence, name: str) -> None:
@@ -206,8 +206,8 @@ class ReplayJobs:
     async def _stop(self, job: ReplayJob) -> None:
         """Stop a replay of this worker and remove its folder."""
         self._jobs.pop(job.id, None)
-        task = self._tasks.pop(job.id, None)
-        if task is not None and task is not asyncio.current_task():
+        task, job.task = job.task, None
+        if task not in (None, asyncio.current_task()):
             task.cancel()
             await asyncio.wait([task])
         await job.remove()
@@ -234,7 +234,11 @@ class ReplayJobs:
             await asyncio.wait([publishing])
         await job.remove()  # before it counts as ended: then none of its files is left
         job.update(**result, ended_at=time.time())
-        await self._finish(job)
+        await job.records.update(job.record)
+        await self._stop(job)
+        others = [record for record in await job.records.all() if record.ended and record.id != job.id]
+        for old in sorted(others, key=lambda record: -record.ended_at)[KEPT - 1 :]:
+            await job.records.drop(old.id)
 
     async def _publish_progress(self, job: ReplayJob) -> None:
         """Store the progress for the other workers; stop if one of them dropped the replay."""
@@ -244,11 +248,3 @@ class ReplayJobs:
                 if not await job.records.update(job.record):
                     asyncio.ensure_future(self._stop(job))  # noqa: RUF006 - it ends this task too
                     return
-
-    async def _finish(self, job: ReplayJob) -> None:
-        """Store the result for all workers, remove it here, and delete the oldest results."""
-        await job.records.update(job.record)
-        await self._stop(job)
-        others = [record for record in await job.records.all() if record.ended and record.id != job.id]
-        for old in sorted(others, key=lambda record: -record.ended_at)[KEPT - 1 :]:
-            await job.records.drop(old.id)
