@@ -18,7 +18,7 @@ import pytest
 from foldline.config import ServeSettings
 from foldline.service import rate
 from foldline.service.server import HttpServer
-from foldline.testing import Scripted, serve_in_thread
+from foldline.testing import Answer, Gate, Scripted, serve_in_thread
 
 
 @contextlib.contextmanager
@@ -92,6 +92,21 @@ class AlternatingClients:
     def close(self):
         for client in self._all:
             client.close()
+
+
+class Held:
+    """Answers that wait for a gate, all or those to requests that `holds` names; the first sets `begun`."""
+
+    def __init__(self, says, holds=lambda asked: True):
+        self.begun, self.gate = threading.Event(), Gate()
+        self._says, self._holds = says, holds
+
+    def __call__(self, asked):
+        text = self._says(asked)
+        if not self._holds(asked):
+            return text
+        self.begun.set()
+        return Answer(text=text, wait=self.gate)
 
 
 @contextlib.contextmanager

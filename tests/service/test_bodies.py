@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 from tests.service.api.client import reply, user
-from tests.service.served import run_gateway
+from tests.service.served import Held, run_gateway
 from tests.support import patient
 
 from foldline.errors import InputError
@@ -24,7 +24,7 @@ from foldline.service.bodies import TooLarge, check_lists, decoded_json, too_dee
 from foldline.service.gateway import gateway
 from foldline.service.stateless import fork
 from foldline.summarizers import OfflineSummarizer
-from foldline.testing import Gate, Scripted
+from foldline.testing import Scripted
 from foldline.transcripts import WarningRecord
 
 MOST = 51  # odd: the newest message is the user's
@@ -219,29 +219,19 @@ def test_an_import_whose_client_leaves_is_read_no_further(path, monkeypatch):
     assert why == ["the client has left: nothing was stored"]
 
 
-class HeldSummaries(Scripted):
-    """A model that writes summaries when its gate is opened, and counts those that it is asked for."""
-
-    def __init__(self):
-        super().__init__(lambda asked: "Answer.", window=10**6)
-        self.gate, self.summaries = Gate(), threading.Semaphore(0)
-
-    async def answer(self, asked):
-        if not str(asked.messages[-1]["content"]).startswith("It is"):
-            self.summaries.release()
-            await self.gate.passed()
-        return await super().answer(asked)
-
-
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses/compact"])
 def test_a_fold_in_the_gateway_ends_when_its_client_leaves(path):
-    model = HeldSummaries()
+    held = Held(
+        lambda asked: "Answer.", lambda asked: not str(asked.messages[-1]["content"]).startswith("It is")
+    )
+    model = Scripted(held, window=10**6)
     body = FORMS[path]([*talk(300), user("It is large. " + "word " * 20_000)])
     with run_gateway(model, fold_at=20_000, policy="klaude", summaries="upstream") as (url, _):
         for _ in range(2):  # the second one is begun: nobody waits for the first
             with sent(url, path, body):
-                assert model.summaries.acquire(timeout=60)
-        model.gate.open()
+                assert held.begun.wait(60)
+                held.begun.clear()
+        held.gate.open()
         assert httpx2.post(url + path, content=body, headers=KEYS, timeout=120).status_code == 200
         sessions = patient.get(f"{url}/api/sessions").json()["sessions"]
     assert [one["compactions"] for one in sessions] == [1]

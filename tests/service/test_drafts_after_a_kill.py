@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import threading
 from contextlib import contextmanager
 
 import pytest
 from tests.service.api.client import FILLER, Client, reply, user
+from tests.service.served import Held
 from tests.service.supervised import supervised
 from tests.support.gateway_agents import SUMMARY
 from tests.support.postgres import postgres_server, postgres_url  # noqa: F401
@@ -21,20 +21,10 @@ from foldline.stores import open_store
 from foldline.testing import Scripted, serve_in_thread
 
 
-class Summaries(Scripted):
-    """A model that writes summaries; the first of them only when it is told to."""
-
-    def __init__(self):
-        super().__init__(lambda asked: SUMMARY, window=28_000)
-        self.paid = 0
-        self.begun, self.may_answer = threading.Event(), threading.Event()
-
-    async def answer(self, asked):
-        self.paid += 1
-        self.begun.set()
-        if self.paid == 1:
-            await asyncio.to_thread(self.may_answer.wait, 120)
-        return await super().answer(asked)
+def summaries():
+    """A model that writes summaries, and what holds the first of them."""
+    held = Held(lambda asked: SUMMARY, lambda asked: asked.index == 0)
+    return Scripted(held, window=28_000), held
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -68,11 +58,11 @@ def talk_until(client, reached, numbers):
     raise AssertionError("it was not reached")
 
 
-def talk_until_a_draft_begins(client, model, store):
+def talk_until_a_draft_begins(client, held, store):
     """Say something until a summary is being written in the background."""
     client.begin("one")
     talk_until(client, lambda: stands(store, ROWS), range(60))
-    assert model.begun.wait(60)
+    assert held.begun.wait(60)
 
 
 def talk_until_it_is_folded(client):
@@ -105,20 +95,20 @@ def check_paid(model, url, times):
     [done] = asyncio.run(compactions())
     assert done.receipt.repeated == times - 1
     assert done.checkpoint.summary.startswith("## Goal")
-    assert model.paid == times
+    assert len(model.requests) == times
 
 
 @pytest.mark.slow
 def test_a_draft_whose_process_is_killed_comes_after_a_restart_and_is_paid_twice_at_most(tmp_path):
-    model = Summaries()
+    model, held = summaries()
     store = f"sqlite:///{tmp_path / 's.db'}"
     with serve_in_thread(model) as url:
         with running(tmp_path, url, store, workers=1) as (service, client):
-            talk_until_a_draft_begins(client, model, store)
+            talk_until_a_draft_begins(client, held, store)
             service.process.kill()
             service.process.wait()
         wait_until(lambda: not stands(store, WORKERS))
-        model.may_answer.set()
+        held.gate.open()
         with running(tmp_path, url, store, workers=1) as (_, client):
             talk_until_it_is_folded(client)
     check_paid(model, store, times=2)
@@ -126,24 +116,24 @@ def test_a_draft_whose_process_is_killed_comes_after_a_restart_and_is_paid_twice
 
 @pytest.mark.soak
 def test_a_draft_whose_workers_are_killed_comes_and_is_paid_twice_at_most(tmp_path, store):
-    model = Summaries()
+    model, held = summaries()
     with serve_in_thread(model) as url, running(tmp_path, url, store, workers=2) as (service, client):
-        talk_until_a_draft_begins(client, model, store)
+        talk_until_a_draft_begins(client, held, store)
         before = service.workers()
         for pid in before:
             service.send(signal.SIGKILL, pid)
         service.renewed(before)
         wait_until(lambda: not stands(store, WORKERS))
-        model.may_answer.set()
+        held.gate.open()
         talk_until_it_is_folded(client)
     check_paid(model, store, times=2)
 
 
 @pytest.mark.soak
 def test_a_draft_that_nothing_disturbs_is_paid_once(tmp_path, store):
-    model = Summaries()
-    model.may_answer.set()
+    model, held = summaries()
+    held.gate.open()
     with serve_in_thread(model) as url, running(tmp_path, url, store, workers=2) as (_, client):
-        talk_until_a_draft_begins(client, model, store)
+        talk_until_a_draft_begins(client, held, store)
         talk_until_it_is_folded(client)
     check_paid(model, store, times=1)

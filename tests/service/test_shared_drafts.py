@@ -23,7 +23,7 @@ from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
 from foldline.service.presence import Presence
 from foldline.session.jobs import DraftJob
 from foldline.stores import open_store
-from foldline.testing import Scripted, serve_in_thread
+from foldline.testing import Answer, Scripted, serve_in_thread
 
 SOFT, HARD = 5_950, 7_650
 MADE = Compacted("", None, Checkpoint("the work", "the work"), Receipt("threshold"))
@@ -298,21 +298,18 @@ async def test_drafts_of_each_provider_are_limited_in_a_minute():
     await asyncio.wait({second})
 
 
-class Slow(Scripted):
-    """A model that takes its time for summaries, so that drafts and requests overlap."""
+def is_summary(asked):
+    return not str(asked.messages[-1].get("content")).startswith("Question")
 
-    def __init__(self):
-        super().__init__(lambda asked: f"Answer {asked.index}. " + FILLER, window=14_000)
 
-    async def answer(self, asked):
-        if not str(asked.messages[-1].get("content")).startswith("Question"):
-            await asyncio.sleep(0.3)
-        return await super().answer(asked)
+def slow_summaries(asked):
+    """Answer; summaries take their time, so that drafts and requests overlap."""
+    return Answer(text=f"Answer {asked.index}. " + FILLER, wait=0.3 if is_summary(asked) else 0.0)
 
 
 @pytest.mark.slow
 async def test_an_agent_at_two_workers_pays_once_for_each_fold(tmp_path):
-    model, messages = Slow(), []
+    model, messages = Scripted(slow_summaries, window=14_000), []
     store = f"sqlite:///{tmp_path / 's.db'}"
     settled_by = {"store": store, "window": 14_000, "summaries": "upstream"}
     with serve_in_thread(model) as url:
@@ -332,9 +329,7 @@ async def test_an_agent_at_two_workers_pays_once_for_each_fold(tmp_path):
     (info,) = await opened.sessions()
     assert await opened.verify() == []
     await opened.close()
-    paid = [
-        asked for asked in model.requests if not str(asked.messages[-1]["content"]).startswith("Question")
-    ]
+    paid = list(filter(is_summary, model.requests))
     assert info.messages == len(messages)
     assert info.compactions > 1
     assert len(paid) == 2 * info.compactions  # its first answer is no summary, and it is asked again

@@ -13,36 +13,28 @@ import threading
 import httpx2
 import pytest
 from tests.service.api.client import Client, events, reply, user
-from tests.service.served import run_service
+from tests.service.served import Held, run_service
 
 import foldline
 from foldline.service.jobs.drafts import ROWS
-from foldline.testing import Gate, Scripted, serve_in_thread
+from foldline.testing import Scripted, serve_in_thread
 
 pytestmark = pytest.mark.slow
 
 FILLER = "It works as it was asked for, and every word of it is needed. " * 12
 
 
-class Held(Scripted):
-    """A model that answers for summaries, or for all, when its gate is open."""
+def held(*, only_summaries):
+    """Answers for summaries, or for all, that wait for a gate."""
+    return Held(
+        lambda asked: f"Answer {asked.index}. " + FILLER,
+        lambda asked: not (only_summaries and str(asked.messages[-1].get("content")).startswith("Question")),
+    )
 
-    def __init__(self, *, only_summaries):
-        super().__init__(lambda asked: f"Answer {asked.index}. " + FILLER, window=14_000)
-        self.begun = threading.Event()
-        self.gate = Gate()
-        self._only = only_summaries
 
-    async def answer(self, asked):
-        said = str(asked.messages[-1].get("content"))
-        if not self._only or not said.startswith("Question"):
-            self.begun.set()
-            await self.gate.passed()
-        return await super().answer(asked)
-
-    def open_soon(self):
-        """Open the gate while the service stops: whatever comes first, the answer is kept."""
-        threading.Timer(0.5, self.gate.open).start()
+def open_soon(gate):
+    """Open a gate while the service stops: whatever comes first, the answer is kept."""
+    threading.Timer(0.5, gate.open).start()
 
 
 async def stored(file):
@@ -63,10 +55,10 @@ async def drafting(file):
 
 
 async def test_a_summary_that_is_being_written_is_kept(tmp_path):
-    model, file = Held(only_summaries=True), tmp_path / "s.db"
+    model, file = held(only_summaries=True), tmp_path / "s.db"
     messages = []
     with (
-        serve_in_thread(model) as url,
+        serve_in_thread(Scripted(model, window=14_000)) as url,
         run_service(
             openai_upstream=url, store=f"sqlite:///{file}", window=14_000, summaries="upstream", drain=60
         ) as at,
@@ -86,19 +78,19 @@ async def test_a_summary_that_is_being_written_is_kept(tmp_path):
                 assert await asyncio.to_thread(model.begun.wait, 120)
                 break
         before = await stored(file)
-        model.open_soon()
+        open_soon(model.gate)
     assert model.begun.is_set()
     assert before == (len(messages), 0)
     assert await stored(file) == (len(messages), 1)
 
 
 async def test_a_reply_and_a_turn_that_are_under_way_are_told_to_their_end(tmp_path):
-    model, file, told = Held(only_summaries=False), tmp_path / "s.db", []
+    model, file, told = held(only_summaries=False), tmp_path / "s.db", []
 
     def turn(client):
         told.append(client.http.post("/sessions/one/turns", json={"text": "Question."}).text)
 
-    with serve_in_thread(model) as url:
+    with serve_in_thread(Scripted(model, window=14_000)) as url:
         name = f"openai-compatible:scripted@{url}/v1"
         with run_service(model=name, store=f"sqlite:///{file}", window=14_000, drain=60) as at:
             client = Client(at)
@@ -106,7 +98,7 @@ async def test_a_reply_and_a_turn_that_are_under_way_are_told_to_their_end(tmp_p
             asking = threading.Thread(target=turn, args=(client,))
             asking.start()
             assert await asyncio.to_thread(model.begun.wait, 60)
-            model.open_soon()
+            open_soon(model.gate)
         asking.join(60)
         client.close()
     name, data = events(told[0])[-1]
@@ -115,8 +107,8 @@ async def test_a_reply_and_a_turn_that_are_under_way_are_told_to_their_end(tmp_p
 
 
 def test_it_does_not_wait_for_longer_than_it_was_told(tmp_path):
-    model = Held(only_summaries=False)
-    with serve_in_thread(model) as url:
+    model = held(only_summaries=False)
+    with serve_in_thread(Scripted(model, window=14_000)) as url:
         name = f"openai-compatible:scripted@{url}/v1"
         with run_service(model=name, store=f"sqlite:///{tmp_path / 's.db'}", drain=1.0) as at:
             client = Client(at)
@@ -160,8 +152,8 @@ def test_sigterm_ends_the_process_whatever_is_under_way(work, tmp_path):
         "import": ("/api/imports", said),
         "upstream": ("/v1/chat/completions", {"model": "m", "messages": said[1:]}),
     }[work]
-    model = Held(only_summaries=False)
-    with serve_in_thread(model) as url:
+    model = held(only_summaries=False)
+    with serve_in_thread(Scripted(model, window=14_000)) as url:
         settings = f'[serve]\ndrain = 1.0\nopenai_upstream = "{url}"\nsummaries = "offline"\n'
         (tmp_path / ".foldline" / "settings.toml").write_text(settings)
         process = subprocess.Popen(

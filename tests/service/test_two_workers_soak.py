@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.service.api.conftest import store  # noqa: F401
 from tests.service.api.test_concurrency import *  # noqa: F403
 from tests.service.api.test_folding import *  # noqa: F403
 from tests.service.api.test_sessions import *  # noqa: F403

@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 import httpx2
 import pytest
 from tests.service.api.client import api, reply, user
+from tests.service.served import Held
 from tests.service.supervised import supervised
 from tests.support import patient
 from tests.support.waiting import wait_until
@@ -21,7 +22,6 @@ from tests.support.waiting import wait_until
 import foldline
 from foldline.config import ServeSettings
 from foldline.service.workers import Workers
-from foldline.testing import Scripted
 
 
 class Writer(threading.Thread):
@@ -169,32 +169,19 @@ def test_a_store_of_one_process_is_refused(tmp_path):
     assert "belongs to one process" in found.stderr
 
 
-class Waiting(Scripted):
-    """A model that answers when it is told to."""
-
-    def __init__(self):
-        super().__init__(lambda asked: "Yes.", window=60_000)
-        self.asked_for, self.may_answer = threading.Event(), threading.Event()
-
-    async def answer(self, asked):
-        self.asked_for.set()
-        await asyncio.to_thread(self.may_answer.wait, 60)
-        return await super().answer(asked)
-
-
 def test_what_is_too_much_at_once_is_refused_and_health_is_told():
-    model, told = Waiting(), []
+    model, told = Held(lambda asked: "Yes."), []
     with api(model, at_once=1) as (client, _):
         client.begin("one")
         asking = threading.Thread(target=lambda: told.append(client.turn("one", "Hello?")))
         asking.start()
-        assert model.asked_for.wait(60)
+        assert model.begun.wait(60)
         refused = client.get("/sessions", status=503)
         assert refused.headers["retry-after"] == "1"
         assert patient.get(f"{client.url}/web/").status_code == 503
         for path in ("health", "ready", "metrics"):
             assert patient.get(f"{client.url}/{path}").status_code == 200
-        model.may_answer.set()
+        model.gate.open()
         asking.join(60)
         assert told[0][-1][1]["how"] == "done"
         # the end of the stream was read; it has to end

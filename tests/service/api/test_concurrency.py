@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 from tests.service.api.client import Client, api, chat, reply, user
@@ -14,11 +15,6 @@ from foldline.service.api import compaction
 from foldline.service.api.api import OPERATIONS
 from foldline.service.idempotency import IdempotencyKeys, StoredResponse
 from foldline.service.presence import Presence
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request, tmp_path):
-    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 's.db'}"
 
 
 def test_a_change_holds_for_the_leaf_that_the_client_knows(store):
@@ -38,21 +34,16 @@ def test_a_change_holds_for_the_leaf_that_the_client_knows(store):
 def test_of_clients_that_know_the_same_leaf_one_appends(store):
     with api(store=store) as (client, _):
         client.begin("one", messages=[user("Hello.")])
-        leaf, statuses = client.leaf("one"), []
+        leaf = client.leaf("one")
 
         def say(number):
-            mine = Client(client.url)
-            sent = {"messages": [reply(f"I am {number}.")]}
-            found = mine.http.post("/sessions/one/messages", json=sent, headers={"If-Match": leaf})
-            statuses.append(found.status_code)
-            mine.close()
+            with closing(Client(client.url)) as mine:
+                sent = {"messages": [reply(f"I am {number}.")]}
+                headers = {"If-Match": leaf}
+                return mine.http.post("/sessions/one/messages", json=sent, headers=headers).status_code
 
-        threads = [threading.Thread(target=say, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert sorted(statuses) == [201] + [412] * 7
+        with ThreadPoolExecutor(8) as threads:
+            assert sorted(threads.map(say, range(8))) == [201] + [412] * 7
         assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 2
 
 
@@ -99,20 +90,14 @@ def test_a_key_whose_request_was_refused_is_free_again(store):
 def test_requests_with_one_key_at_the_same_time_are_one(store):
     with api(store=store) as (client, _):
         client.begin("one")
-        found = []
 
-        def say():
-            mine = Client(client.url)
-            found.append(mine.say("one", user("Hello."), **{"Idempotency-Key": "k"}).json()["entries"])
-            mine.close()
+        def say(_):
+            with closing(Client(client.url)) as mine:
+                return mine.say("one", user("Hello."), **{"Idempotency-Key": "k"}).json()["entries"]
 
-        threads = [threading.Thread(target=say) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(found) == 6
-        assert len({tuple(one) for one in found}) == 1
+        with ThreadPoolExecutor(6) as threads:
+            found = list(threads.map(say, range(6)))
+        assert found == found[:1] * 6
         assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 1
 
 
@@ -143,15 +128,7 @@ def test_previews_are_bounded_in_number_and_age(monkeypatch):
 TOKENS = {"tokens": {"mine-of-sixteen-and-more": "one", "theirs-of-sixteen-or-more": "two"}}
 
 
-def paths():
-    for one in OPERATIONS:
-        if one.of_session:
-            yield one.method, one.path
-
-
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_no_tenant_sees_another_ones_session(kind, tmp_path):
-    store = "memory://" if kind == "memory" else f"sqlite:///{tmp_path / 's.db'}"
+def test_no_tenant_sees_another_ones_session(store):
     bodies = {"messages": {"messages": [user("Hello.")]}, "branch": {"entry": "e"}, "merge": {"branch": "b"}}
     with api(store=store, headers={"Authorization": "Bearer mine-of-sixteen-and-more"}, **TOKENS) as (
         client,
@@ -166,7 +143,7 @@ def test_no_tenant_sees_another_ones_session(kind, tmp_path):
         assert other.get("/search", q="Question").json()["hits"] == []
         assert other.send("DELETE", "/sessions", 200, params={"user": "ada"}).json()["deleted"] == 0
         assert other.get("/audit").json()["lines"] == []
-        for method, path in paths():
+        for method, path in ((one.method, one.path) for one in OPERATIONS if one.of_session):
             place = path.format(session="secret", entry=entry, preview=preview)
             body = {"title": "T"} if method == "PATCH" else bodies.get(path.rsplit("/", 1)[-1], {})
             query = {"q": "Question"} if path.endswith("recall") else {}
@@ -179,13 +156,10 @@ def test_no_tenant_sees_another_ones_session(kind, tmp_path):
         assert client.leaf("secret") == before
         assert not model.requests
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"foldline-token": "wrong"}):
-            nobody = Client(client.url, **headers)
-            refused = nobody.get("/sessions", status=401)
-            assert refused.headers["www-authenticate"] == "Bearer"
-            nobody.close()
-        apart = Client(client.url, **{"foldline-token": "theirs-of-sixteen-or-more"})
-        assert apart.get("/sessions").json()["total"] == 1
-        apart.close()
+            with closing(Client(client.url, **headers)) as nobody:
+                assert nobody.get("/sessions", status=401).headers["www-authenticate"] == "Bearer"
+        with closing(Client(client.url, **{"foldline-token": "theirs-of-sixteen-or-more"})) as apart:
+            assert apart.get("/sessions").json()["total"] == 1
         other.close()
 
 

@@ -6,9 +6,8 @@ import pytest
 from tests.service.api.client import RULE, api, chat, user
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def client(request, tmp_path):
-    store = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 's.db'}"
+@pytest.fixture
+def client(store):
     with api(store=store) as (found, _):
         yield found
 

@@ -28,9 +28,23 @@ from foldline.stores import SqliteStore, register, urls
 from foldline.stores.key_values import pack
 
 
-async def test_an_open_key_is_waited_for_while_its_worker_lives():
+@pytest.fixture
+async def workers():
+    """Makes two workers over some values, which are closed at the end."""
+    made = []
+
+    def make(values):
+        made[:] = Presence(values), Presence(values)
+        return made
+
+    yield make
+    for one in made:
+        await one.close()
+
+
+async def test_an_open_key_is_waited_for_while_its_worker_lives(workers):
     values = MemoryKeyValues()
-    one, two = Presence(values), Presence(values)
+    one, two = workers(values)
     mine, new = await IdempotencyKeys(one).take("k", b"request", leaf="l")
     assert new
     assert not mine.is_retry
@@ -43,7 +57,6 @@ async def test_an_open_key_is_waited_for_while_its_worker_lives():
     taken, new = await waiting
     assert new
     assert (taken.is_retry, taken.record.leaf, taken.record.worker) == (True, "l", two.id)
-    await two.close()
 
 
 async def test_an_open_key_is_not_waited_for_for_ever(monkeypatch):
@@ -56,9 +69,9 @@ async def test_an_open_key_is_not_waited_for_for_ever(monkeypatch):
     await one.close()
 
 
-async def test_a_lease_is_one_workers_while_it_lives():
+async def test_a_lease_is_one_workers_while_it_lives(workers):
     values = MemoryKeyValues()
-    one, two = Presence(values), Presence(values)
+    one, two = workers(values)
     mine, theirs = Leases(one, "turn"), Leases(two, "turn")
     assert await mine.take("s")
     assert not await mine.take("s")
@@ -71,7 +84,6 @@ async def test_a_lease_is_one_workers_while_it_lives():
     assert await theirs.take("s")
     await mine.release("s")
     assert await theirs.held("s")
-    await two.close()
 
 
 class Slow(MemoryKeyValues):
@@ -90,10 +102,10 @@ class Slow(MemoryKeyValues):
 
 
 @pytest.mark.parametrize("what", ["lease", "key", "draft"])
-async def test_what_was_cancelled_while_it_was_taken_is_free_for_others(monkeypatch, what):
+async def test_what_was_cancelled_while_it_was_taken_is_free_for_others(monkeypatch, what, workers):
     monkeypatch.setattr(presence, "RENEWAL_SECONDS", 0.05)
     values = Slow()
-    one, two = Presence(values), Presence(values)
+    one, two = workers(values)
 
     async def take(worker):
         if what == "lease":
@@ -114,8 +126,6 @@ async def test_what_was_cancelled_while_it_was_taken_is_free_for_others(monkeypa
         return await take(two)
 
     await until(taken)
-    await one.close()
-    await two.close()
 
 
 @pytest.fixture
@@ -123,45 +133,44 @@ def store(tmp_path):
     return f"sqlite:///{tmp_path / 's.db'}"
 
 
-def left_open(url, path, body, leaf, key="k"):
+def keyed(client, path, value, status=None):
+    """Send a request under a key, always the same bytes."""
+    headers = {"content-type": "application/json", "idempotency-key": "k"}
+    return client.send("POST", path, status, content=json.dumps(value).encode(), headers=headers)
+
+
+def left_open(url, path, value, leaf):
     """Store a key as a worker leaves it that dies before it has answered."""
 
     async def put():
         store = foldline.stores.open_store(url)
-        digest = hashlib.sha256(f"POST /api{path}?\n".encode() + body).digest()
+        digest = hashlib.sha256(f"POST /api{path}?\n{json.dumps(value)}".encode()).digest()
         record = pack(KeyRecord(digest, "dead", "0123456789abcdef", leaf))
-        assert await store.key_values.add(SPACE, key, record, seconds=60) is None
+        assert await store.key_values.add(SPACE, "k", record, seconds=60) is None
         await store.close()
 
     asyncio.run(put())
-
-
-def sent(client, path, value, status=None):
-    body = json.dumps(value).encode()
-    headers = {"content-type": "application/json", "idempotency-key": "k"}
-    return body, lambda: client.send("POST", path, status, content=body, headers=headers)
 
 
 def test_messages_that_a_dead_worker_appended_are_not_appended_again(store):
     with api(store=store) as (client, _):
         client.begin("one", messages=[user("Hello.")])
         leaf = client.leaf("one").strip('"')
-        said = [reply("Yes?"), user("Do it.")]
-        body, send = sent(client, "/sessions/one/messages", {"messages": said})
-        first = client.say("one", *said).json()["entries"]
+        request = "/sessions/one/messages", {"messages": [reply("Yes?"), user("Do it.")]}
+        first = client.post(*request).json()["entries"]
         client.say("one", reply("Done."))
-        left_open(store, "/sessions/one/messages", body, leaf)
-        assert send().json()["entries"] == first
-        assert send().json()["entries"] == first
+        left_open(store, *request, leaf)
+        for _ in range(2):
+            assert keyed(client, *request).json()["entries"] == first
         assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 4
 
 
 def test_messages_that_a_dead_worker_did_not_append_are_appended(store):
     with api(store=store) as (client, _):
         client.begin("one", messages=[user("Hello.")])
-        body, send = sent(client, "/sessions/one/messages", {"messages": [reply("Yes?")]})
-        left_open(store, "/sessions/one/messages", body, client.leaf("one").strip('"'))
-        send()
+        request = "/sessions/one/messages", {"messages": [reply("Yes?")]}
+        left_open(store, *request, client.leaf("one").strip('"'))
+        keyed(client, *request)
         assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 2
 
 
@@ -170,9 +179,9 @@ def test_a_turn_whose_worker_died_behind_its_prompt_goes_on(store):
         client.begin("one", messages=[user("Hello."), reply("Hello.")])
         leaf = client.leaf("one").strip('"')
         client.say("one", user("And now?"))
-        body, send = sent(client, "/sessions/one/turns", {"text": "And now?"})
-        left_open(store, "/sessions/one/turns", body, leaf)
-        assert "event: done" in send().text
+        request = "/sessions/one/turns", {"text": "And now?"}
+        left_open(store, *request, leaf)
+        assert "event: done" in keyed(client, *request).text
         assert len(model.requests) == 1
         assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 4
 
@@ -183,9 +192,8 @@ def test_what_cannot_be_known_is_told(store):
         leaf = client.leaf("one").strip('"')
         client.post("/sessions/one/compact")
         client.say("one", reply("Yes?"))
-        body, send = sent(client, "/sessions/one/undo", {}, status=409)
-        left_open(store, "/sessions/one/undo", body, leaf)
-        assert "not known" in send().json()["title"]
+        left_open(store, "/sessions/one/undo", {}, leaf)
+        assert "not known" in keyed(client, "/sessions/one/undo", {}, 409).json()["title"]
 
 
 # ---- a store that is away at the wrong moment
@@ -221,14 +229,11 @@ def lossy(tmp_path):
     urls._SCHEMES.pop("lossy")
 
 
-def repeated(client, path, value, status=None):
+def repeated(client, path, value):
     """Send a request whose answer the store loses, then again; returns the second answer."""
     LossyStore.lost = 1
-    send = sent(client, path, value, status)[1]
-    body = json.dumps(value).encode()
-    headers = {"content-type": "application/json", "idempotency-key": "k"}
-    assert client.send("POST", path, 503, content=body, headers=headers)
-    return send()
+    keyed(client, path, value, 503)
+    return keyed(client, path, value)
 
 
 def test_messages_whose_answer_was_lost_are_not_appended_again(lossy):
@@ -251,11 +256,10 @@ def test_a_session_that_was_begun_and_not_told_is_told_with_what_was_said_in_it_
     client, _ = lossy
     LossyStore.lost, LossyStore.purges = 1, False
     wish = {"title": "T", "messages": [user("Hello."), reply("Yes?")]}
-    send = sent(client, "/sessions", wish, 503)[1]
-    send()
+    keyed(client, "/sessions", wish, 503)
     (begun,) = client.get("/sessions").json()["sessions"]
     client.say(begun["id"], user("And now?"))
-    found = sent(client, "/sessions", wish)[1]()
+    found = keyed(client, "/sessions", wish)
     assert (found.json()["id"], found.json()["messages"]) == (begun["id"], 3)
     assert found.headers["location"] == f"/api/sessions/{begun['id']}"
     assert found.headers["etag"] == client.leaf(begun["id"])
@@ -273,8 +277,8 @@ def test_a_named_session_that_may_have_been_begun_is_told_as_such(lossy):
     client, _ = lossy
     LossyStore.lost, LossyStore.purges = 1, False
     wish = {"id": "mine", "messages": [user("Hello.")]}
-    sent(client, "/sessions", wish, 503)[1]()
-    assert "not known" in sent(client, "/sessions", wish, 409)[1]().json()["title"]
+    keyed(client, "/sessions", wish, 503)
+    assert "not known" in keyed(client, "/sessions", wish, 409).json()["title"]
 
 
 @pytest.mark.parametrize(("what", "wish"), [("fork", {}), ("handoff", {"goal": "Go on"})])
@@ -296,9 +300,8 @@ def test_a_child_that_a_dead_worker_began_is_found_behind_its_link_and_what_was_
         leaf = client.leaf("one").strip('"')
         client.post("/sessions/one/fork", {"id": "one-01234567"})
         client.say("one", user("And now?"))
-        body, send = sent(client, "/sessions/one/fork", {})
-        left_open(store, "/sessions/one/fork", body, leaf)
-        assert send().json()["id"] == "one-01234567"
+        left_open(store, "/sessions/one/fork", {}, leaf)
+        assert keyed(client, "/sessions/one/fork", {}).json()["id"] == "one-01234567"
         assert client.get("/sessions").json()["total"] == 2
 
 
@@ -307,9 +310,8 @@ def test_a_fork_that_is_asked_for_again_is_of_what_was_there_at_first(store):
         first = client.begin("one", messages=chat(3))["messages"]
         leaf = client.leaf("one").strip('"')
         client.say("one", user("And now?"))
-        body, send = sent(client, "/sessions/one/fork", {})
-        left_open(store, "/sessions/one/fork", body, leaf)
-        child = send().json()["id"]
+        left_open(store, "/sessions/one/fork", {}, leaf)
+        child = keyed(client, "/sessions/one/fork", {}).json()["id"]
         assert client.get(f"/sessions/{child}").json()["info"]["messages"] == first
 
 
@@ -317,17 +319,9 @@ def test_an_answer_too_large_to_keep_is_not_given_by_doing_it_again(store, monke
     monkeypatch.setattr("foldline.stores.key_values.LARGEST", 4_000)
     with api(store=store) as (client, _):
         client.begin("one")
-        said = [user(f"Number {number}.") for number in range(200)]
-        body, send = sent(client, "/sessions/one/messages", {"messages": said})
-        assert len(send().json()["entries"]) == 200
-        again = client.send(
-            "POST",
-            "/sessions/one/messages",
-            409,
-            content=body,
-            headers={"content-type": "application/json", "idempotency-key": "k"},
-        )
-        assert again.json()["title"] == "it was done"
+        request = "/sessions/one/messages", {"messages": [user(f"Number {n}.") for n in range(200)]}
+        assert len(keyed(client, *request).json()["entries"]) == 200
+        assert keyed(client, *request, 409).json()["title"] == "it was done"
         assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 200
 
 
@@ -356,23 +350,21 @@ class AwayValues(MemoryKeyValues):
         return await super().delete(space, key, old)
 
 
-async def test_a_lease_whose_answer_was_lost_is_held():
+async def test_a_lease_whose_answer_was_lost_is_held(workers):
     values = AwayValues()
     values.lost = True
-    one, two = Presence(values), Presence(values)
+    one, two = workers(values)
     mine, theirs = Leases(one, "turn"), Leases(two, "turn")
     assert await mine.take("s")
     assert not await theirs.take("s")
     await mine.release("s")
     assert await theirs.take("s")
-    await one.close()
-    await two.close()
 
 
-async def test_a_lease_that_could_not_be_given_back_is_free_for_its_worker_then_for_all(monkeypatch):
+async def test_a_lease_that_could_not_be_given_back_is_free_for_its_worker_then_for_all(monkeypatch, workers):
     monkeypatch.setattr(presence, "RENEWAL_SECONDS", 0.05)
     values = AwayValues()
-    one, two = Presence(values), Presence(values)
+    one, two = workers(values)
     mine, theirs = Leases(one, "turn"), Leases(two, "turn")
     assert await mine.take("s")
     values.away = True
@@ -386,8 +378,6 @@ async def test_a_lease_that_could_not_be_given_back_is_free_for_its_worker_then_
     assert await theirs.held("s")  # what was owed was an older lease
     await mine.release("s")
     assert await theirs.take("s")
-    await one.close()
-    await two.close()
 
 
 async def test_a_worker_without_a_sign_for_long_has_lapsed(monkeypatch):
@@ -401,10 +391,10 @@ async def test_a_worker_without_a_sign_for_long_has_lapsed(monkeypatch):
     await mine.close()
 
 
-async def test_what_was_taken_and_not_told_is_free_when_the_store_is_back(monkeypatch):
+async def test_what_was_taken_and_not_told_is_free_when_the_store_is_back(monkeypatch, workers):
     monkeypatch.setattr(presence, "RENEWAL_SECONDS", 0.05)
     values = AwayValues()
-    one, two = Presence(values), Presence(values)
+    one, two = workers(values)
     mine, theirs = Leases(one, "turn"), Leases(two, "turn")
     keys = IdempotencyKeys(one)
     await values.add(SPACE, "old", pack(KeyRecord(hashlib.sha256(b"r").digest(), "dead", "t")), seconds=60)
@@ -419,8 +409,6 @@ async def test_what_was_taken_and_not_told_is_free_when_the_store_is_back(monkey
     fresh, _ = await IdempotencyKeys(two).take("new", b"r")
     taken, _ = await IdempotencyKeys(two).take("old", b"r")
     assert (fresh.is_retry, taken.is_retry) == (False, True)
-    await one.close()
-    await two.close()
 
 
 async def test_a_key_of_another_version_is_told_as_not_known():

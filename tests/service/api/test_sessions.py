@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.service.api.client import RULE, api, chat, reply, user
 from tests.support import patient
 
 from foldline.stores import MemoryStore
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request, tmp_path):
-    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 's.db'}"
 
 
 def test_a_session_is_made_listed_found_and_deleted(store):

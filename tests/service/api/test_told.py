@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import socket
-import threading
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 import stamina
 from tests.service.api.client import api, chat, events, user
-from tests.service.served import run_gateway
+from tests.service.served import Held, run_gateway
 
 from foldline.errors import StoreError
 from foldline.stores import MemoryStore
-from foldline.testing import Refusal, Scripted
+from foldline.testing import Refusal
 
 
-class Holding(Scripted):
+def first_held():
     """A model whose first answer comes when it is told to."""
-
-    def __init__(self):
-        super().__init__(lambda asked: "## Goal\nThe parcel.\n" if len(asked.messages) == 2 else "Yes.")
-        self.asked_for, self.go = threading.Event(), threading.Event()
-        self._holds = True
-
-    async def answer(self, asked):
-        self.asked_for.set()
-        if self._holds:
-            self._holds = False
-            await asyncio.to_thread(self.go.wait, 120)
-        return await super().answer(asked)
+    return Held(
+        lambda asked: "## Goal\nThe parcel.\n" if len(asked.messages) == 2 else "Yes.",
+        holds=lambda asked: asked.index == 0,
+    )
 
 
 @pytest.fixture
@@ -49,7 +39,7 @@ def names(told):
 
 
 def test_a_turn_that_folds_first_says_so_before_the_summary_is_there():
-    model = Holding()
+    model = first_held()
     with api(model, summaries="upstream", window=16_000) as (client, _):
         client.begin("one", messages=chat(40))
         asked = {"text": "And now?"}
@@ -58,9 +48,8 @@ def test_a_turn_that_folds_first_says_so_before_the_summary_is_there():
             seen = []
             while "event: compaction.started" not in seen:
                 seen.append(next(lines))
-            assert model.asked_for.wait(60)
-            assert not model.go.is_set()
-            model.go.set()
+            assert model.begun.wait(60)
+            model.gate.open()
             told = events("\n".join([*seen, *lines]))
     assert "compaction.committed" in names(told)
     assert told[-1][1]["how"] == "done"
@@ -78,7 +67,7 @@ def test_a_model_that_does_not_answer_is_told_with_attempt_and_wait(at_once):
 
 
 def test_a_compaction_whose_client_left_commits_nothing():
-    model = Holding()
+    model = first_held()
     with api(model, summaries="upstream") as (client, _):
         client.begin("one", messages=chat(20))
         place = urlsplit(client.url)
@@ -86,10 +75,10 @@ def test_a_compaction_whose_client_left_commits_nothing():
         head = f"POST /api/sessions/one/compact HTTP/1.1\r\nhost: {place.netloc}\r\ncontent-length: {len(body)}\r\n\r\n"
         with socket.create_connection((place.hostname, place.port), 60) as connection:
             connection.sendall(head.encode() + body)
-            assert model.asked_for.wait(60)
+            assert model.begun.wait(60)
         # it waits for the first, so that it would come after that one's boundary
         told = client.post("/sessions/one/compact", {"target": 4_000}).json()
-        model.go.set()
+        model.gate.open()
         assert told["receipt"]["tokens_after"] <= 4_000
         assert client.get("/sessions/one/stats").json()["stats"]["summaries"] == 1
 

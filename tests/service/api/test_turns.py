@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.service.api.client import FILLER, Client, api, chat, events, reply, user
+from tests.service.served import Held
 from tests.support.waiting import wait_until
 
 from foldline.testing import Answer, Refusal, Scripted, call
@@ -15,11 +16,6 @@ def names(told):
 
 def last(told, name):
     return [data for one, data in told if one == name][-1]
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request, tmp_path):
-    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 's.db'}"
 
 
 def test_a_turn_streams_its_reply_and_stores_it(store):
@@ -115,7 +111,7 @@ def wait_for_end(client, name="one"):
 
 
 def test_one_turn_at_a_time():
-    with api(gated := Gated()) as (client, _):
+    with api(held := Held(lambda asked: "At last.")) as (client, _):
         client.begin("one")
         other = Client(client.url)
         with client.http.stream("POST", "/sessions/one/turns", json={"text": "Tell."}) as response:
@@ -124,29 +120,10 @@ def test_one_turn_at_a_time():
             other.send("DELETE", "/sessions/one", 409)
             other.post("/sessions/one/clear", status=409)
             assert other.get("/sessions/one/stats").json()["stats"]["total_messages"] == 1
-            gated.open()
+            held.gate.open()
             told = events("".join(pieces))
         assert last(told, "done")["how"] == "done"
         other.close()
-
-
-class Gated(Scripted):
-    """A model that does not answer before it may."""
-
-    def __init__(self):
-        import threading
-
-        super().__init__(lambda asked: "At last.")  # a client that left may have been answered, too
-        self._may = threading.Event()
-
-    def open(self):
-        self._may.set()
-
-    async def answer(self, asked):
-        import asyncio
-
-        await asyncio.to_thread(self._may.wait, 120)
-        return await super().answer(asked)
 
 
 def test_a_repeated_key_tells_the_turn_again_and_says_nothing_twice(store):
@@ -161,12 +138,12 @@ def test_a_repeated_key_tells_the_turn_again_and_says_nothing_twice(store):
 
 
 def test_a_turn_that_was_left_goes_on_under_its_key():
-    with api(gated := Gated()) as (client, _model):
+    with api(held := Held(lambda asked: "At last.")) as (client, _model):
         client.begin("one")
         key = {"Idempotency-Key": "a"}
         with client.http.stream("POST", "/sessions/one/turns", json={"text": "Tell."}, headers=key):
             pass
-        gated.open()
+        held.gate.open()
         wait_for_end(client)
         told = client.turn("one", "Tell.", headers=key)
         assert last(told, "done")["text"] == "At last."
