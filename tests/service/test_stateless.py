@@ -179,9 +179,9 @@ def of_kind(found, kind):
     return [one for one in found if one["type"] == kind]
 
 
-def turn(url, messages, **body):
+def turn(url, messages, path="turn", **body):
     given = {"messages": messages, "model": "openai:scripted", **body}
-    return httpx2.post(f"{url}/api/turn", json=given, headers={"authorization": "Bearer k"}, timeout=60)
+    return httpx2.post(f"{url}/api/{path}", json=given, headers={"authorization": "Bearer k"}, timeout=60)
 
 
 def test_a_turn_streams_its_reply():
@@ -293,16 +293,16 @@ def test_what_cannot_be_made_to_fit_is_warned_of():
     assert "fit" in " ".join(found["warnings"])
 
 
-def test_a_summariser_that_is_dead_is_a_warning_in_the_answer():
+def test_a_summariser_that_is_dead_is_a_warning_in_the_answer_and_does_not_fail_the_turn():
     def says(asked):
         return Refusal(500, "no summary today") if len(asked.messages) == 2 else "Go on."
 
     with run_gateway(says, window=8_000, summaries="upstream") as (url, _):
-        given = {"messages": history(12), "model": "openai:scripted"}
-        folded = httpx2.post(f"{url}/api/fold", json=given, headers={"authorization": "Bearer k"}, timeout=60)
+        folded = turn(url, history(12), path="fold").json()
         told = events(turn(url, history(12)))
-    assert "no summary today" in " ".join(folded.json()["warnings"])
+    assert "no summary today" in " ".join(folded["warnings"])
     assert "no summary today" in " ".join(one["data"]["text"] for one in of_kind(told, "data-warning"))
+    assert "".join(one.get("delta", "") for one in told) == "Go on."
 
 
 def test_system_messages_at_the_head_are_sent():
@@ -335,10 +335,14 @@ def test_models_as_moldable_names_them_are_known(name):
     assert model.requests[0].body["model"] == name.partition("/")[2]
 
 
-def test_a_reply_of_nothing_is_an_error_of_the_stream():
-    with run_gateway([Answer(stop="refused")], window=8_000) as (url, _):
+@pytest.mark.parametrize(
+    ("answer", "told"), [(Answer(stop="refused"), "empty reply"), (Refusal(401, "not today"), "not today")]
+)
+def test_a_reply_of_nothing_and_a_refusal_are_errors_of_the_stream(answer, told):
+    with run_gateway([answer], window=8_000) as (url, _):
         found = events(turn(url, history(1)))
     assert found[-1]["type"] == "error"
+    assert told in found[-1]["errorText"]
 
 
 def test_calls_and_thoughts_are_told():
@@ -349,22 +353,6 @@ def test_calls_and_thoughts_are_told():
     (told,) = [one for one in found if one["type"] == "tool-input-available"]
     assert (told["toolName"], told["input"]) == ("read", {"path": "a.py"})
     assert found[-1]["messageMetadata"]["finishReason"] == "tools"
-
-
-def test_a_summary_that_fails_does_not_fail_the_turn():
-    def says(asked):
-        return Refusal(500, "no summary today") if len(asked.messages) == 2 else "Go on."
-
-    with run_gateway(says, window=8_000, summaries="upstream") as (url, _):
-        found = events(turn(url, history(12)))
-    assert "".join(one.get("delta", "") for one in found) == "Go on."
-
-
-def test_a_model_that_refuses_is_an_error_of_the_stream():
-    with run_gateway([Refusal(401, "not today")], window=8_000) as (url, _):
-        found = events(turn(url, history(1)))
-    assert found[-1]["type"] == "error"
-    assert "not today" in found[-1]["errorText"]
 
 
 @pytest.mark.parametrize("model", ["nobody", "openai-compatible:x@http://10.0.0.1/v1", "openai:", None])

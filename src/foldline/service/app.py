@@ -111,9 +111,10 @@ class Service:
             for task in tasks:
                 task.cancel()
             await self._site.close()
-            await asyncio.gather(self.api.finish(), self.tenants.finish(self.serve.drain))
+            drain = self.serve.drain
+            await asyncio.gather(self.api.state.finish(drain), self.tenants.finish(drain))
             await self.tenants.close()
-            await self.api.close()
+            await self.api.state.models.close()
             await self.gateway.close()
 
     async def _delete_old(self) -> None:

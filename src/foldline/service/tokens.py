@@ -54,15 +54,16 @@ def check_tenant(name: str) -> None:
 
 
 class Tokens:
-    """The tokens that are set; raises InputError for those that cannot be."""
+    """The tokens that are set; raises InputError for those that cannot be, as `check` does of a grant."""
 
-    def __init__(self, given: Mapping[str, str | TokenGrant]) -> None:
+    def __init__(self, given: Mapping[str, str | TokenGrant], check: Callable[[TokenGrant], object]) -> None:
         self.grants: list[TokenGrant] = []
         self._digests: list[tuple[bytes, bool]] = []  # of each, and whether only that is known
         self._folded: list[str] = []
         for token, said in given.items():
             grant = TokenGrant(tenant=said) if isinstance(said, str) else said
             check_tenant(grant.tenant)
+            check(grant)
             self.grants.append(grant)
             self._digests.append((self._digest(token, grant), token.startswith(HASHED)))
 
@@ -123,7 +124,7 @@ class CurrentTokens:
         follows: bool,
     ) -> None:
         self._check = check
-        self._tokens = self._checked(given)
+        self._tokens = Tokens(given, check)
         self._follows = follows
         self._stamp: tuple[int, ...] | None = None  # of the file that they are of; None: not looked at yet
         self._refused: tuple[int, ...] | None = None  # of one that cannot be read
@@ -140,19 +141,13 @@ class CurrentTokens:
 
     def _read(self, found: tuple[int, ...]) -> None:
         try:
-            self._tokens = self._checked(own_tokens())
+            self._tokens = Tokens(own_tokens(), self._check)
         except (InputError, RuntimeError) as error:
             if found != self._refused:
                 log.warning("the tokens stay as they were: %s", error)
             self._refused = found
         else:
             self._stamp = found
-
-    def _checked(self, given: Mapping[str, str | TokenGrant]) -> Tokens:
-        tokens = Tokens(given)
-        for grant in tokens.grants:
-            self._check(grant)
-        return tokens
 
 
 def _forms(text: str) -> list[str]:

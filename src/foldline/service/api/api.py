@@ -89,14 +89,6 @@ class Api:
             *(Route(item.path, self._handler(item), methods=[item.method]) for item in OPERATIONS),
         ]
 
-    async def finish(self) -> None:
-        """Wait for turns whose clients have left."""
-        await self.state.finish(self._serve.drain)
-
-    async def close(self) -> None:
-        """Close the connections to the models."""
-        await self.state.models.close()
-
     def _handler(self, operation: Operation[Any]) -> Handler:
         async def handle(request: Request) -> Response:
             try:
