@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 
 from tests.support.live import Gate, context_at, session_on
 from tests.support.waiting import until
@@ -21,13 +22,13 @@ async def test_who_used_a_deleted_session_does_not_close_the_one_begun_anew():
     def opener(name):
         return session_on(store, name=name)
 
-    old = opened.take("s", opener)
-    opened.forget("s")
-    new = opened.take("s", opener)
-    opened.release(old)
-    assert opened.take("s", opener) is new
-    for _ in range(2):
-        opened.release(new)
+    with ExitStack() as old:
+        old.enter_context(opened.use("s", opener))
+        opened.forget("s")
+        with opened.use("s", opener) as new:
+            old.close()
+            with opened.use("s", opener) as again:
+                assert again is new
     assert len(opened) == 0
     await opened.close(1.0)
 
@@ -42,12 +43,12 @@ async def test_what_is_folded_when_an_idle_session_is_closed_is_nobodys_in_the_a
         feed.watch(session)
         return session
 
-    session = opened.take("old", opener)
-    await context_at(session, 5_950)  # above the soft trigger
-    await asyncio.wait_for(gate.begun.wait(), 60)
-    opened.release(session)
+    with opened.use("old", opener) as session:
+        await context_at(session, 5_950)  # above the soft trigger
+        await asyncio.wait_for(gate.begun.wait(), 60)
     begin(RequestAtHand("r-2", token="another"))
-    opened.release(opened.take("new", opener))
+    with opened.use("new", opener):
+        pass
     gate.go.set()
     await until(lambda: store.audit_log.page(9))
     (line,) = await store.audit_log.page(9)

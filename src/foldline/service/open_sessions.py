@@ -52,30 +52,19 @@ class OpenSessions:
             self.forget(session)
         return session in self._open
 
-    def take(self, session: str, opener: Opener, begun: Any = None) -> Session:
-        """Return a session, opened if needed; `release` it after use."""
+    @contextmanager
+    def use(self, session: str, opener: Opener, begun: Any = None) -> Generator[Session]:
+        """Use a session while the block runs, opened if needed; it then stays open for a while."""
         entry = self._open.get(session)
         if entry is None:
             entry = self._open[session] = _OpenSession(opener(session), begun)
         entry.users += 1
         self._open.move_to_end(session)
-        return entry.session
-
-    def release(self, session: Session) -> None:
-        """End the use of a session; it stays open for a while."""
-        entry = self._open.get(session.id)
-        if entry is not None and entry.session is session:  # not one recreated with its id
-            entry.users -= 1
-        self._close_idle()
-
-    @contextmanager
-    def use(self, session: str, opener: Opener, begun: Any = None) -> Generator[Session]:
-        """Use a session while the block runs."""
-        open_session = self.take(session, opener, begun)
         try:
-            yield open_session
+            yield entry.session
         finally:
-            self.release(open_session)
+            entry.users -= 1
+            self._close_idle()
 
     def beside(self, session: str, make: Callable[[Session], T]) -> T:
         """Return an object kept with an open session, created by `make` at its first use."""

@@ -194,7 +194,8 @@ def test_a_wrong_body_is_told(body):
 def test_what_is_not_there_is_a_problem():
     with api() as (client, _):
         client.get("/nothing", status=404)
-        client.send("PUT", "/sessions", 405)
+        refused = client.send("PUT", "/sessions", 405)
+        assert set(refused.headers["allow"].split(", ")) >= {"GET", "POST"}
         client.get("/sessions/none/view", status=404)
         client.get("/sessions", status=400, limit="many")
         client.get("/sessions", status=400, colour="red")

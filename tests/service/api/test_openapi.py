@@ -74,9 +74,3 @@ def test_the_document_names_every_type_and_needs_a_token_where_the_service_does(
         tokens={"token-for-tests-1": "default"}, headers={"Authorization": "Bearer token-for-tests-1"}
     ) as (client, _):
         assert client.get("/openapi.json").json()["security"]
-
-
-def test_a_method_that_is_not_there_is_told_with_those_that_are():
-    with api() as (client, _):
-        refused = client.send("PUT", "/sessions", 405)
-        assert set(refused.headers["allow"].split(", ")) >= {"GET", "POST"}
