@@ -293,7 +293,7 @@ def test_what_cannot_be_made_to_fit_is_warned_of():
     assert "fit" in " ".join(found["warnings"])
 
 
-def test_a_summariser_that_is_dead_is_a_warning_in_the_answer_and_does_not_fail_the_turn():
+def test_a_summariser_that_is_dead_is_a_warning_in_the_answer():
     def says(asked):
         return Refusal(500, "no summary today") if len(asked.messages) == 2 else "Go on."
 
