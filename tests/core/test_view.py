@@ -12,7 +12,6 @@ from tests.support.talk import (
     calls,
     developer,
     log_of,
-    message_of,
     outline,
     reminder,
     repeat,
@@ -43,8 +42,8 @@ from foldline.core.log.entries import (
 from foldline.core.log.messages import Message, Native, Text, ToolCall, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 from foldline.core.measure.window import Amount
-from foldline.core.view import ViewState, native_items, sized
-from foldline.core.view_items import LATE_CAP, AddedItem, MessageItem, item_tokens
+from foldline.core.view import ViewState
+from foldline.core.view_items import LATE_CAP, AddedItem, MessageItem, native_items, sizes_of
 
 replace = msgspec.structs.replace
 
@@ -145,7 +144,7 @@ def test_an_open_call_is_answered_by_a_note_and_named():
     assert items[-1].source == fold.kept[1].id
     assert list(fold.items()) == items
     assert valid(items)
-    assert fold.tokens == sum(item_tokens(item) for item in items)
+    assert fold.tokens == sum(item.tokens for item in items)
     assert fold.messages == 4
 
 
@@ -228,7 +227,7 @@ def test_of_a_message_with_a_late_result_the_rest_is_kept():
     assert items[1].edits == (
         Edit(items[1].entry.id, 1, "repaired", None, part_tokens(items[1].entry.message.parts[1], OFFLINE)),
     )
-    assert item_tokens(items[1]) == message_tokens(as_sent(items[1]), OFFLINE)
+    assert items[1].tokens == message_tokens(as_sent(items[1]), OFFLINE)
     assert valid(items)
 
 
@@ -303,7 +302,7 @@ def test_a_repair_keeps_what_a_boundary_made_of_the_part_and_the_next_boundary_s
     items = fold.view()
     assert as_sent(items[3]).calls == (replace(shorter, id="a_2"),)
     assert as_sent(items[4]).results == (result("a_2", "[cleared]"),)
-    assert item_tokens(items[4]) == path[4].tokens - 90
+    assert items[4].tokens == path[4].tokens - 90
     assert [fold.edits[path[i].id] for i in (3, 4)] == [(edits[0],), (edits[1],)]
 
 
@@ -370,7 +369,7 @@ def test_the_latest_compaction_on_the_path_counts_not_the_first():
     latest = fold_at(log, path[3], point=Checkpoint("SECOND", "s"))
     fold = view_of(log)
     assert fold.boundary == latest
-    assert [message_of(item).text for item in fold.view()] == ["SECOND", "d"]
+    assert [item.message.text for item in fold.view()] == ["SECOND", "d"]
 
 
 ACK = Checkpoint("C", "s", ack="Understood.")
@@ -418,7 +417,7 @@ def test_quoted_user_messages_stand_on_the_side_that_the_policy_says(position, e
     path = log.path()
     fold_at(log, path[1], quoted=(path[0].id,), point=replace(ACK, position=position))
     fold = view_of(log)
-    assert [message_of(item).text for item in fold.view()] == expected
+    assert [item.message.text for item in fold.view()] == expected
     assert fold.quoted == path[:1]
 
 
@@ -468,7 +467,7 @@ def test_what_was_folded_stays_folded_when_a_later_message_repeats_it():
     log = log_of(user("a"), assistant("b"), user("c"))
     fold_at(log, log.path()[2])
     add(log, assistant("b"))
-    assert [message_of(item).text for item in view_of(log).view()] == ["CHECKPOINT", "c", "b"]
+    assert [item.message.text for item in view_of(log).view()] == ["CHECKPOINT", "c", "b"]
 
 
 # ---- undo and redo
@@ -481,7 +480,7 @@ def test_an_undone_compaction_leaves_everything_said_and_a_redo_folds_it_again()
     folded = outline(view_of(log).view())
     lift(log, boundary)
     undone = view_of(log)
-    assert [message_of(item).text for item in undone.view()] == ["a", "b", "c", "d"]
+    assert [item.message.text for item in undone.view()] == ["a", "b", "c", "d"]
     assert undone.boundary is None
     assert undone.fresh_from == 0
     lift(log, boundary, lifted=False)
@@ -497,7 +496,7 @@ def test_an_undone_compaction_gives_way_to_the_one_before():
     second = fold_at(log, path[3], point=Checkpoint("SECOND", "s"))
     lift(log, second)
     assert view_of(log).boundary == first
-    assert [message_of(item).text for item in view_of(log).view()] == ["FIRST", "b", "c", "d"]
+    assert [item.message.text for item in view_of(log).view()] == ["FIRST", "b", "c", "d"]
     assert view_of(log).fresh_from == 3
 
 
@@ -670,7 +669,7 @@ def test_items_are_sized_by_what_they_count_as():
     log = log_of(user("a"), calls("x"), tool("x"), assistant("b"), user("c"))
     fold_at(log, log.path()[1])
     add(log, calls("y"))
-    names = [name for name, _ in sized(view_of(log).view())]
+    names = [item.kind for item in view_of(log).view()]
     assert names == [
         "checkpoint",
         "assistant",
@@ -680,7 +679,7 @@ def test_items_are_sized_by_what_they_count_as():
         "assistant",
         "unanswered",
     ]
-    assert sum(tokens for _, tokens in sized(view_of(log).view())) == view_of(log).tokens
+    assert sum(sizes_of(view_of(log).view()).values()) == view_of(log).tokens
 
 
 def test_the_fold_of_what_a_boundary_needs_equals_the_fold_of_the_path():

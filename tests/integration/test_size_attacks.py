@@ -6,7 +6,7 @@ from tests.support.work import count_calls
 
 import foldline
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import AddedItem, ViewState, item_tokens
+from foldline.core.view import AddedItem, ViewState
 
 LONG = 400_000
 RUNS = {
@@ -46,7 +46,7 @@ async def session_with_a_batch(count):
                 await session.append({"role": "tool", "tool_call_id": f"c{number}", "content": "x"})
             state = ViewState(await session.store.active(session.id), counter=OFFLINE)
     assert state.open_call_tokens == 0
-    assert state.tokens == sum(item_tokens(item) for item in state.view())
+    assert state.tokens == sum(item.tokens for item in state.view())
     return work.calls
 
 
@@ -59,6 +59,6 @@ def test_what_is_owed_is_what_the_view_adds():
     path = log_of(user("Go."), calls("a", "b", "c"), tool("b")).path()
     for end in range(1, len(path) + 1):
         state = ViewState(path[:end], counter=OFFLINE)
-        assert state.tokens == sum(item_tokens(item) for item in state.view())
+        assert state.tokens == sum(item.tokens for item in state.view())
         assert state.messages == len(state.view())
         assert state.open_call_tokens == sum(i.tokens for i in state.view() if isinstance(i, AddedItem))

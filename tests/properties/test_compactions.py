@@ -26,7 +26,7 @@ from foldline.core.log.entries import Compacted, Pruned, Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Floor, Window
-from foldline.core.view import MessageItem
+from foldline.core.view_items import MessageItem
 from foldline.errors import FloorExceeded
 from foldline.executor import execute
 

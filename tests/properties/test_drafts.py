@@ -29,7 +29,8 @@ from foldline.core.log.entries import Compacted, Lifted, Noted, Pinned, Pruned, 
 from foldline.core.log.log import chained
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import MessageItem, ViewState, item_tokens
+from foldline.core.view import ViewState
+from foldline.core.view_items import MessageItem
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
 from foldline.summarizers.offline import OfflineSummarizer
@@ -126,9 +127,7 @@ def _receipt_of(boundary, now, after) -> None:
     receipt = boundary.receipt
     assert (receipt.tokens_before, receipt.tokens_after) == (now.tokens, after.tokens)
     assert receipt.messages_after == len(after.items())
-    assert sum(pair[1] for pair in receipt.by_category.values()) == sum(
-        item_tokens(item) for item in after.items()
-    )
+    assert sum(pair[1] for pair in receipt.by_category.values()) == sum(item.tokens for item in after.items())
     if not now.open_calls:
         assert receipt.messages_before == len(now.items())
         assert sum(pair[0] for pair in receipt.by_category.values()) == now.tokens

@@ -9,7 +9,7 @@ from tests.support.logs import logs, view_of
 from tests.support.openers import open_in_claude_code, open_in_codex, open_in_opencode, open_in_pi
 
 from foldline.core.log.entries import Said
-from foldline.core.view import MessageItem
+from foldline.core.view_items import MessageItem
 from foldline.exports import formats
 
 OPEN = {

@@ -14,7 +14,8 @@ from foldline.core.cut.edits import tokens_of
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import AddedItem, ViewState
+from foldline.core.view import ViewState
+from foldline.core.view_items import AddedItem
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
 from foldline.summarizers.offline import OfflineSummarizer

@@ -16,7 +16,8 @@ from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Compacted, Live, Noted
 from foldline.core.log.log import verify
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import native_items
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
 from foldline.session.state import known_live

@@ -21,7 +21,7 @@ from tests.support.talk import assistant, outline, repeat, text_of, user
 from foldline.core.cut.edits import is_folded
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Compacted, Lifted, Pruned
-from foldline.core.view import MessageItem
+from foldline.core.view_items import MessageItem
 
 ways = st.sampled_from(["up_to", "since"])
 places = st.integers(0, 30)

@@ -7,7 +7,7 @@ from tests.support.logs import logs, view_of
 from tests.support.talk import as_sent
 
 from foldline.core.measure.tokens import OFFLINE, message_tokens
-from foldline.core.view import MessageItem, item_tokens
+from foldline.core.view_items import MessageItem
 
 
 @given(logs())
@@ -16,9 +16,9 @@ def test_every_item_takes_what_its_message_counts_with_all_edits_made(made):
     for item in view_of(log).view():
         counted = message_tokens(as_sent(item), OFFLINE)
         if isinstance(item, MessageItem) or item.kind != "unanswered":
-            assert item_tokens(item) == counted
+            assert item.tokens == counted
         else:
-            assert item_tokens(item) == counted + 4 * (len(item.message.parts) - 1)
+            assert item.tokens == counted + 4 * (len(item.message.parts) - 1)
 
 
 @given(logs())

@@ -23,7 +23,7 @@ from foldline.core.log.codec import encode
 from foldline.core.log.entries import Compacted, Entry, Pruned, Receipt, Said
 from foldline.core.log.log import undone
 from foldline.core.measure.window import Window
-from foldline.core.view import Item, MessageItem, item_tokens
+from foldline.core.view_items import Item, MessageItem
 from foldline.errors import CallsOpen, FloorExceeded, InputError, OverflowRemains
 from foldline.session.session import Session
 from foldline.stores import MemoryStore
@@ -263,7 +263,7 @@ class Driver:
         path, session = await self.path(), self.session
         items = session.view()
         assert not path or await session.verify() == []
-        assert session.view_tokens == sum(map(item_tokens, items))
+        assert session.view_tokens == sum(item.tokens for item in items)
         async with self.opened() as other:
             assert timeless(other.view()) == timeless(items)
             assert other.view_tokens == session.view_tokens

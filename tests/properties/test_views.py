@@ -36,7 +36,8 @@ from foldline.core.log.codec import whole_escapes
 from foldline.core.log.entries import Compacted, Lifted, Pinned, Pruned, Said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import AddedItem, MessageItem, ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import AddedItem, MessageItem, native_items
 
 
 @given(logs())

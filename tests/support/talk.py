@@ -12,7 +12,7 @@ from tests.support.logs import chain
 from foldline.core.log.entries import Said
 from foldline.core.log.log import said
 from foldline.core.log.messages import Media, Message, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.core.view import Item, MessageItem
+from foldline.core.view_items import Item, MessageItem, item_parts
 
 
 class Letters:
@@ -99,18 +99,9 @@ def repeat(text: str, times: int = 100) -> str:
     return " ".join([text] * times)
 
 
-def message_of(item: Item) -> Message:
-    return item.entry.message if isinstance(item, MessageItem) else item.message
-
-
 def as_sent(item: Item) -> Message:
     """The message of a view's item with its edits applied, as a dialect sends it."""
-    message = message_of(item)
-    if not isinstance(item, MessageItem):
-        return message
-    edits = {edit.part: edit.replacement for edit in item.edits}
-    parts = [edits.get(index, part) for index, part in enumerate(message.parts)]
-    return msgspec.structs.replace(message, parts=tuple(part for part in parts if part is not None))
+    return msgspec.structs.replace(item.message, parts=tuple(item_parts(item)))
 
 
 def outline(items: Iterable[Item]) -> list[str]:

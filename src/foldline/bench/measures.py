@@ -22,7 +22,8 @@ from foldline.core.decide.price import cost
 from foldline.core.lab.retention import score, scored_message
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import native_items
 from foldline.dialects import get
 from foldline.lab.report import usages
 from foldline.lab.scored_cuts import demands_at

@@ -33,14 +33,16 @@ from foldline.core.cut.exclude import is_excluded, left_of
 from foldline.core.ledger.facts.constraints import standing
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.text.marks import marked
-from foldline.core.log.entries import EXCLUDED, Compacted, Edit, Entry, Noted, Pin, Pinned, Pruned, Said
+from foldline.core.log.entries import EXCLUDED, Compacted, Entry, Noted, Pin, Pinned, Pruned, Said
 from foldline.core.log.log import read_boundaries
-from foldline.core.log.messages import Message, Part, Role, Text
+from foldline.core.log.messages import Message, Role, Text
 from foldline.core.measure.accounting import context_size, real_usage, scaled
 from foldline.core.measure.tokens import Counter
 from foldline.core.secrets.entries import CleanEntries
 from foldline.core.secrets.redact import redact
-from foldline.core.view_items import AddedItem, Item, MessageItem, ViewItems, item_tokens
+from foldline.core.view_items import AddedItem, Item, MessageItem, ViewItems, native_items
+
+__all__ = ["AddedItem", "Item", "MessageItem", "ViewState", "native_items"]
 
 
 class ViewState:
@@ -335,32 +337,3 @@ class ViewState:
         self._quoted_pins.add(pin.entry)
         text = f"[Pinned by the user, from earlier in this conversation]\n{redact(pin.text)}"
         self._items.wait("pin", text, source or pin.entry)
-
-
-def item_parts(item: Item) -> list[Part]:
-    """Return the parts of one item of a view as the model reads them, its edits applied."""
-    if isinstance(item, AddedItem):
-        return list(item.message.parts)
-    edited = {edit.part: edit.replacement for edit in item.edits}
-    parts = (edited.get(index, part) for index, part in enumerate(item.entry.message.parts))
-    return [part for part in parts if part is not None]
-
-
-def category(entry: Said) -> str:
-    """Return the category under which a receipt counts a message."""
-    message = entry.message
-    if message.results:
-        return "tool results"
-    if message.role in ("system", "developer"):
-        return "system"
-    return "assistant" if message.role == "assistant" else "user"
-
-
-def sized(items: Sequence[Item]) -> list[tuple[str, int]]:
-    """Return the category and the tokens of each item of a view."""
-    return [(i.kind if isinstance(i, AddedItem) else category(i.entry), item_tokens(i)) for i in items]
-
-
-def native_items(items: Sequence[Item]) -> list[tuple[Message, tuple[Edit, ...]]]:
-    """Return what a dialect renders: each message with its edits."""
-    return [(i.entry.message, i.edits) if isinstance(i, MessageItem) else (i.message, ()) for i in items]

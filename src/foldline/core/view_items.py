@@ -25,7 +25,7 @@ from foldline.core.cut.notes import LATE, UNANSWERED
 from foldline.core.cut.pairing import Pairing, waits
 from foldline.core.cut.repair import CallIds
 from foldline.core.log.entries import EXCLUDED, Edit, Said
-from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
+from foldline.core.log.messages import Message, Part, Text, ToolCall, ToolResult
 from foldline.core.measure.tokens import Counter, message_tokens, part_tokens
 from foldline.core.secrets.redact import redact
 
@@ -37,6 +37,21 @@ class MessageItem(msgspec.Struct, frozen=True):
 
     entry: Said
     edits: tuple[Edit, ...] = ()
+
+    @property
+    def message(self) -> Message:
+        """The message as received."""
+        return self.entry.message
+
+    @property
+    def kind(self) -> str:
+        """The category under which a receipt counts it."""
+        return category(self.message)
+
+    @property
+    def tokens(self) -> int:
+        """Its tokens, edits applied."""
+        return max(0, self.entry.tokens - sum(edit.saved for edit in self.edits))
 
 
 AddedKind = Literal["checkpoint", "ack", "unanswered", "late", "pin", "summary"]
@@ -50,15 +65,42 @@ class AddedItem(msgspec.Struct, frozen=True):
     source: str
     tokens: int
 
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """None: it was made as it is."""
+        return ()
+
 
 Item = MessageItem | AddedItem
 
 
-def item_tokens(item: Item) -> int:
-    """Return the tokens of one item of a view."""
-    if isinstance(item, AddedItem):
-        return item.tokens
-    return max(0, item.entry.tokens - sum(edit.saved for edit in item.edits))
+def category(message: Message) -> str:
+    """Return the category under which a receipt counts a message of the log."""
+    if message.results:
+        return "tool results"
+    if message.role in ("system", "developer"):
+        return "system"
+    return "assistant" if message.role == "assistant" else "user"
+
+
+def item_parts(item: Item) -> list[Part]:
+    """Return the parts of one item of a view as the model reads them, its edits applied."""
+    edited = {edit.part: edit.replacement for edit in item.edits}
+    parts = (edited.get(index, part) for index, part in enumerate(item.message.parts))
+    return [part for part in parts if part is not None]
+
+
+def sizes_of(items: Iterable[Item]) -> dict[str, int]:
+    """Return the tokens of a view by category."""
+    sizes: dict[str, int] = {}
+    for item in items:
+        sizes[item.kind] = sizes.get(item.kind, 0) + item.tokens
+    return sizes
+
+
+def native_items(items: Sequence[Item]) -> list[tuple[Message, tuple[Edit, ...]]]:
+    """Return what a dialect renders: each message with its edits."""
+    return [(item.message, item.edits) for item in items]
 
 
 class ViewItems:
@@ -103,7 +145,7 @@ class ViewItems:
     @property
     def tokens(self) -> int:
         """The tokens of all items."""
-        return self._tokens + self.open_call_tokens + sum(map(item_tokens, self._waiting))
+        return self._tokens + self.open_call_tokens + sum(item.tokens for item in self._waiting)
 
     @property
     def added_tokens(self) -> int:
@@ -246,11 +288,10 @@ class ViewItems:
 
     def _emit(self, item: Item) -> None:
         ack, self._ack = self._ack, None
-        message = item.message if isinstance(item, AddedItem) else item.entry.message
-        if ack is not None and message.role != "assistant":
+        if ack is not None and item.message.role != "assistant":
             self._emit(ack)
         self._items.append(item)
-        self._tokens += item_tokens(item)
+        self._tokens += item.tokens
         self._added_tokens += item.tokens if isinstance(item, AddedItem) else 0
 
     def _flush(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.view import Item, MessageItem, native_items
+from foldline.core.view_items import Item, MessageItem, native_items
 from foldline.dialects.cache_marks import written_marks
 from foldline.dialects.dialect import get, native_dialect
 
@@ -89,7 +89,7 @@ def _can_extend(items: Sequence[Item], dialect: str) -> bool:
     if not items or not _is_native(items[-1], dialect) or _is_open(items[-1]):
         return False
     encoded = (item for item in items if not _is_native(item, dialect))
-    return not any((i.entry.message if isinstance(i, MessageItem) else i.message).calls for i in encoded)
+    return not any(item.message.calls for item in encoded)
 
 
 def deep_copy(value: Any) -> Any:

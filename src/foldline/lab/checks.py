@@ -17,7 +17,7 @@ from foldline.core.ledger.facts.constraints import ConstraintHistory
 from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.log.entries import Said
 from foldline.core.secrets.entries import clean_message
-from foldline.core.view import MessageItem, native_items
+from foldline.core.view_items import MessageItem, native_items
 from foldline.dialects import get
 
 ProblemKind = Literal["invalid_view", "lost_rule", "window_exceeded"]

@@ -28,7 +28,8 @@ from foldline.core.log.log import chained
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Floor, Window
-from foldline.core.view import ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import native_items
 from foldline.dialects.edits import with_edits
 from foldline.errors import FloorExceeded, InputError
 from foldline.folding import FoldOptions, fold_now

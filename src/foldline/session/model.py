@@ -27,7 +27,8 @@ from foldline.core.measure.accounting import Calibration, is_credible, is_too_sm
 from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.tokens import OFFLINE, Counter, message_tokens
 from foldline.core.measure.window import Floor, Window
-from foldline.core.view import MessageItem, ViewState, item_tokens
+from foldline.core.view import ViewState
+from foldline.core.view_items import MessageItem
 from foldline.dialects import get, names
 from foldline.dialects.in_turn import applies_template
 from foldline.folding import now, overhead_of, text_of
@@ -461,7 +462,7 @@ class Calibrator:
         for item in state.items():
             if isinstance(item, MessageItem) and item.entry.id in fresh:
                 self._learn(item.entry, before)
-            before += item_tokens(item)
+            before += item.tokens
 
     def said(self, state: ViewState, overhead: int) -> None:
         """Learn from the newest reply with usage, once."""

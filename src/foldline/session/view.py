@@ -17,7 +17,8 @@ from foldline.core.log.entries import Said
 from foldline.core.log.log import undone
 from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
-from foldline.core.view import MessageItem, ViewState, native_items, sized
+from foldline.core.view import ViewState
+from foldline.core.view_items import MessageItem, native_items, sizes_of
 from foldline.dialects import get
 from foldline.dialects.base import join_system
 from foldline.dialects.cache_marks import within_marks
@@ -159,9 +160,6 @@ class SessionView:
         total = (info.messages if info else 0) + sum(absent_messages(one.receipt.origin) for one in made)
         lifted = undone(marks)
         state = self._cursor.state
-        categories: dict[str, int] = {}
-        for name, tokens in sized(state.view()):
-            categories[name] = categories.get(name, 0) + tokens
         return Stats(
             total_messages=total,
             active_messages=state.messages,
@@ -171,7 +169,7 @@ class SessionView:
             context_tokens=self._model.context_tokens,
             usable=self._model.ask("manual").usable,
             window=self._model.setup.window,
-            by_category=categories,
+            by_category=sizes_of(state.items()),
             open_calls=tuple(state.open_calls),
         )
 

@@ -19,7 +19,8 @@ from foldline.core.log.log import verify
 from foldline.core.log.messages import Usage
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
-from foldline.core.view import AddedItem, ViewState
+from foldline.core.view import ViewState
+from foldline.core.view_items import AddedItem
 from foldline.errors import FloorExceeded
 
 LINK = Noted("", None, "link", {"session": "old", "how": "handoff"}, at=1.0)

@@ -38,7 +38,8 @@ from foldline.core.log.entries import Compacted, Edit, Lifted, Live, Pinned, Pru
 from foldline.core.log.messages import Message, Text, Thinking, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 from foldline.core.measure.window import Amount, Floor
-from foldline.core.view import MessageItem, ViewState
+from foldline.core.view import ViewState
+from foldline.core.view_items import MessageItem
 from foldline.errors import FloorExceeded
 
 RULES = Policy(

@@ -5,7 +5,7 @@ from tests.support.talk import assistant, call, entries, results, tool, user
 from foldline.core.compact.receipt import by_category, dropped
 from foldline.core.log.entries import Edit, Receipt, StandingConstraints
 from foldline.core.log.messages import Media, Message, Opaque, Text, ToolResult
-from foldline.core.view import category
+from foldline.core.view_items import category
 
 
 def test_a_message_counts_as_what_it_brings():
@@ -18,7 +18,7 @@ def test_a_message_counts_as_what_it_brings():
         results(("c", "r"), text="and a word"),
     )
 
-    assert [category(entry) for entry in kinds] == [
+    assert [category(entry.message) for entry in kinds] == [
         "system",
         "system",
         "user",
@@ -29,12 +29,11 @@ def test_a_message_counts_as_what_it_brings():
 
 
 def test_categories_are_summed_before_and_after():
-    before = [("user", 5), ("assistant", 7), ("user", 1)]
-    after = [("checkpoint", 4), ("user", 1)]
+    before, after = {"user": 6, "assistant": 7}, {"checkpoint": 4, "user": 1}
 
     assert by_category(before, after) == {"user": (6, 1), "assistant": (7, 0), "checkpoint": (0, 4)}
-    assert by_category([], [], overhead=9) == {"system prompt and tools": (9, 9)}
-    assert by_category([], []) == {}
+    assert by_category({}, {}, overhead=9) == {"system prompt and tools": (9, 9)}
+    assert by_category({}, {}) == {}
 
 
 def test_what_left_the_view_is_counted_most_used_tools_first():

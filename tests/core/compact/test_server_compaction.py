@@ -12,7 +12,8 @@ import foldline
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.log.entries import Pinned, Receipt
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import native_items
 from foldline.dialects import get
 from foldline.loading.lists import from_messages
 from foldline.stores import MemoryStore

@@ -14,7 +14,7 @@ from foldline.core.log.entries import Edit, Pinned, Pruned, StandingConstraints
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Amount
-from foldline.core.view import AddedItem, MessageItem
+from foldline.core.view_items import AddedItem, MessageItem
 from foldline.errors import FloorExceeded
 
 RULES = Policy(name="rules", hard=Amount(fraction=0.9, of="usable"), enable_pruning=False)

@@ -12,7 +12,7 @@ from foldline.cli.output import escape, row, rule, share, table
 from foldline.core.decide.price import dollars
 from foldline.core.log.entries import EXCLUDED, Compacted, Receipt, Said
 from foldline.core.log.messages import Message, Usage
-from foldline.core.view import AddedItem, Item, MessageItem, item_tokens
+from foldline.core.view_items import AddedItem, Item
 from foldline.folding import Done
 from foldline.loading import Loaded
 from foldline.terminal import clean
@@ -197,12 +197,12 @@ def print_preview(done: Done, loaded: Loaded, console: Console, *, full: bool = 
 def print_view(items: Sequence[Item], console: Console, most: int = 8) -> None:
     """Print the beginning of a view, one line per message."""
     for item in items[:most]:
-        message = item.entry.message if isinstance(item, MessageItem) else item.message
+        message = item.message
         kind = (
             f"added: {item.kind}" if isinstance(item, AddedItem) else "kept, edited" if item.edits else "kept"
         )
         text = escape(gist(message, 70))
-        line = f"[cyan]{message.role:9}[/] [dim]{kind:17} {item_tokens(item):>7,}[/]  {text}"
+        line = f"[cyan]{message.role:9}[/] [dim]{kind:17} {item.tokens:>7,}[/]  {text}"
         console.print(line, no_wrap=True, overflow="ellipsis")
     if len(items) > most:
         console.print(f"[dim]… {len(items) - most} more[/]")

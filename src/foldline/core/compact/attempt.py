@@ -325,12 +325,9 @@ def _with_choice(attempt: Attempt, choice: Choice, ledger: Ledger | None = None)
 def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
     """Return the boundary of an attempt with its receipt; `notes` come before those of the summary."""
     proposal, boundary = attempt.proposal, attempt.boundary
-    job, after = proposal.job, attempt.after.view()
-    receipt = made_receipt(
-        job, before=job.state.view(), after=after, edits=boundary.edits, folded=proposal.choice.folded
-    )
+    receipt = made_receipt(proposal.job, boundary, attempt.after, proposal.choice.folded)
     rules = [*proposal.ledger.constraints, *_new_rules(proposal, attempt.reply)]
-    shown, missing = standing_in(rules, after)
+    shown, missing = standing_in(rules, attempt.after.items())
     receipt = msgspec.structs.replace(
         receipt,
         dropped={**receipt.dropped, **_dropped(proposal, boundary)},
@@ -341,7 +338,7 @@ def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
         price=attempt.cost.price,
         notes=(*receipt.notes, *notes, *attempt.cost.notes),
     )
-    return msgspec.structs.replace(boundary, receipt=scrub_secrets(receipt, job))
+    return msgspec.structs.replace(boundary, receipt=scrub_secrets(receipt, proposal.job))
 
 
 def _dropped(proposal: Proposal, boundary: Compacted) -> dict[str, list[str]]:

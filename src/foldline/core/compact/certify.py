@@ -18,7 +18,8 @@ from foldline.core.cut.pairing import continues
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Certificate
 from foldline.core.log.messages import Message, ToolCall
-from foldline.core.view import AddedItem, Item, ViewState, item_tokens
+from foldline.core.view import ViewState
+from foldline.core.view_items import AddedItem, Item
 
 _COMPARED = 200  # characters: longer arguments are not compared, since no model writes a long text twice
 
@@ -36,7 +37,7 @@ class Decision(msgspec.Struct, frozen=True):
     @property
     def tokens(self) -> int:
         """The tokens of both requests in Foldline's own count, without system prompt and tools."""
-        return sum(map(item_tokens, self.whole)) + sum(map(item_tokens, self.folded))
+        return sum(item.tokens for item in (*self.whole, *self.folded))
 
 
 class DecidedTwice(msgspec.Struct, frozen=True):
@@ -54,7 +55,7 @@ def decisions(before: ViewState, after: ViewState, most: int) -> list[Decision]:
     result: list[Decision] = []
     for at in range(len(folded) - 1, start, -1):
         item = folded[at]
-        roles = _message(folded[at - 1]).role, _message(item).role
+        roles = folded[at - 1].message.role, item.message.role
         begins_reply = roles in (("user", "assistant"), ("tool", "assistant"))
         if len(result) < most and not isinstance(item, AddedItem) and begins_reply:
             context = whole[: places[item.entry.id]]
@@ -62,17 +63,13 @@ def decisions(before: ViewState, after: ViewState, most: int) -> list[Decision]:
     return result[::-1]
 
 
-def _message(item: Item) -> Message:
-    return item.message if isinstance(item, AddedItem) else item.entry.message
-
-
 def _reply(items: Sequence[Item], at: int) -> list[Message]:
     """Return the messages of the reply that begins at an index."""
-    reply = [_message(items[at])]
+    reply = [items[at].message]
     for item in items[at + 1 :]:
-        if not continues(_message(item), reply[-1]):
+        if not continues(item.message, reply[-1]):
             break
-        reply.append(_message(item))
+        reply.append(item.message)
     return reply
 
 

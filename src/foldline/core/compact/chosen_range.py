@@ -176,16 +176,14 @@ def _with_receipt(
     job: CompactionInput, boundary: Pruned, stretch: _Stretch, ledger: Ledger, reply: SummaryReply
 ) -> Pruned | Nothing:
     """Return the boundary with its receipt, if it gains enough."""
-    state, after = job.state, job.state.with_boundary(boundary)
-    gain = state.tokens - after.tokens
+    after = job.state.with_boundary(boundary)
+    gain = job.state.tokens - after.tokens
     if gain < job.least_gain:
         return no_gain(gain, job.least_gain)
-    receipt = made_receipt(
-        job, before=state.view(), after=after.view(), edits=boundary.edits, folded=stretch.folded
-    )
+    receipt = made_receipt(job, boundary, after, stretch.folded)
     receipt = msgspec.structs.replace(
         receipt,
-        constraints=constraint_figures(*standing_in(ledger.constraints, after.view())),
+        constraints=constraint_figures(*standing_in(ledger.constraints, after.items())),
         summarizer=reply.summarizer,
         usage=reply.usage,
         price=reply.price,

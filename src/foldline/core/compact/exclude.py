@@ -40,8 +40,7 @@ def exclude(job: CompactionInput, at: str, part: int | None = None) -> Pruned:
     edited = edited_parts({"": tuple(edits)}) | edited_parts(state.edits) | edited_parts(state.repairs)
     edits += stripped(state.kept, max(first, 0), counter, edited)
     boundary = Pruned(id="", parent=None, receipt=Receipt("manual"), edits=tuple(edits))
-    after = state.with_boundary(boundary).view()
-    receipt = made_receipt(job, before=state.view(), after=after, edits=edits)
+    receipt = made_receipt(job, boundary, state.with_boundary(boundary))
     notes = (*receipt.notes, _note(messages, edits))
     return msgspec.structs.replace(boundary, receipt=msgspec.structs.replace(receipt, notes=notes))
 

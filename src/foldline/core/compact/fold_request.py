@@ -22,7 +22,8 @@ from foldline.core.log.messages import Message
 from foldline.core.measure.accounting import context_size, last_input
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Floor, Window
-from foldline.core.view import MessageItem, ViewState, item_parts
+from foldline.core.view import ViewState
+from foldline.core.view_items import MessageItem, item_parts
 
 
 class Sizer:

@@ -180,7 +180,7 @@ def _compacted(job: CompactionInput, boundary: Compacted, cut: int) -> Compacted
 
 def _receipt(job: CompactionInput, old: Receipt, boundary: Compacted | Pruned, after: ViewState) -> Receipt:
     """Return the draft's receipt with current figures."""
-    new = made_receipt(job, before=job.state.items(), after=after.items(), edits=boundary.edits)
+    new = made_receipt(job, boundary, after)
     notes = [note for note in old.notes if not is_balance(note)]
     if isinstance(boundary, Compacted):
         notes += balance_notes(job, new.tokens_before, new.tokens_after, old.price)

@@ -19,34 +19,29 @@ from foldline.core.log.opaque import opened
 from foldline.core.measure.media import media_of
 from foldline.core.measure.tokens import message_tokens
 from foldline.core.secrets.derived import Sweep
-from foldline.core.view import Item, item_parts, sized
+from foldline.core.view import ViewState
+from foldline.core.view_items import Item, item_parts, sizes_of
 
 APART = "system prompt and tools"  # the category of what is not in the messages
 _IN_ORDER = (APART, "system", "checkpoint", "user", "assistant", "tool results", "unanswered")
-Sized = tuple[str, int]  # a category and the tokens of one item of a view
 
 
 def made_receipt(
-    job: CompactionInput,
-    *,
-    before: Sequence[Item],
-    after: Sequence[Item],
-    edits: Sequence[Edit],
-    folded: Sequence[Said] = (),
+    job: CompactionInput, boundary: Compacted | Pruned, after: ViewState, folded: Sequence[Said] = ()
 ) -> Receipt:
     """Return the receipt of a boundary from the views before and after it."""
     ask = job.ask
-    sizes = [sized(items) for items in (before, after)]
-    tokens = [ask.overhead_tokens + sum(size for _, size in items) for items in sizes]
     return Receipt(
         reason=ask.reason,
         created_at=ask.now,
-        tokens_before=tokens[0],
-        tokens_after=tokens[1],
-        messages_before=len(before),
-        messages_after=len(after),
-        dropped=dropped(folded, edits),
-        by_category=by_category(*sizes, overhead=ask.overhead_tokens),
+        tokens_before=job.size,
+        tokens_after=ask.overhead_tokens + after.tokens,
+        messages_before=job.state.messages,
+        messages_after=after.messages,
+        dropped=dropped(folded, boundary.edits),
+        by_category=by_category(
+            sizes_of(job.state.items()), sizes_of(after.items()), overhead=ask.overhead_tokens
+        ),
         policy=ask.policy.name,
         notes=ask.notes,
     )
@@ -94,14 +89,11 @@ def token_change(receipt: Receipt) -> str:
 
 
 def by_category(
-    before: Sequence[Sized], after: Sequence[Sized], *, overhead: int = 0
+    before: Mapping[str, int], after: Mapping[str, int], *, overhead: int = 0
 ) -> dict[str, tuple[int, int]]:
     """Return tokens before and after by category; `overhead` is a separate system prompt and tools."""
-    sums: dict[str, list[int]] = {APART: [overhead, overhead]} if overhead else {}
-    for side, items in enumerate((before, after)):
-        for name, tokens in items:
-            sums.setdefault(name, [0, 0])[side] += tokens
-    return {name: (pair[0], pair[1]) for name, pair in sums.items()}
+    apart = {APART: (overhead, overhead)} if overhead else {}
+    return apart | {name: (before.get(name, 0), after.get(name, 0)) for name in {**before, **after}}
 
 
 def dropped(folded: Sequence[Said], edits: Sequence[Edit]) -> dict[str, object]:

@@ -24,7 +24,7 @@ from foldline.core.decide.policy import summary_cap
 from foldline.core.decide.triggers import thresholds
 from foldline.core.log.entries import Edit, Said
 from foldline.core.measure.window import Floor, share
-from foldline.core.view import sized
+from foldline.core.view_items import sizes_of
 
 CHECKPOINT_LEAST = 150  # tokens of the smallest summary worth reading
 SUMMARY_LEAST = 2_000  # tokens that a summary may always take, however little it covers
@@ -202,7 +202,7 @@ def least_floor(job: CompactionInput, floor: Floor) -> Floor:
 def _view_as_floor(job: CompactionInput) -> Floor:
     """Return the parts of the whole view as a floor; kept messages count as unanswered."""
     sizes = Counts[str]()
-    for name, tokens in sized(job.state.view()):
+    for name, tokens in sizes_of(job.state.items()).items():
         sizes[_FLOOR_PARTS.get(name, "unanswered")] += tokens
     sizes.update(system=job.ask.overhead.system, tools=job.ask.overhead.tools)
     return Floor(**sizes)

@@ -206,8 +206,7 @@ def prune_boundary(job: CompactionInput, edits: Sequence[Edit]) -> Pruned | Noth
     if gain < job.least_gain:
         return no_gain(gain, job.least_gain)
     boundary = Pruned(id="", parent=None, receipt=Receipt(job.ask.reason), edits=tuple(edits))
-    after = state.with_boundary(boundary).view()
-    receipt = made_receipt(job, before=state.view(), after=after, edits=edits)
+    receipt = made_receipt(job, boundary, state.with_boundary(boundary))
     edited = {edit.entry for edit in edits}
     constraints = standing(state.clean(entry for entry in state.kept if entry.id in edited))
     if constraints:

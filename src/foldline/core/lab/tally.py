@@ -12,7 +12,7 @@ from foldline.core.lab.sizes import Scale
 from foldline.core.log.entries import Compacted, Pruned, Reason
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
-from foldline.core.view import Item, MessageItem, item_tokens, sized
+from foldline.core.view_items import Item, MessageItem, sizes_of
 
 
 class BoundaryMark(msgspec.Struct, frozen=True):
@@ -151,10 +151,7 @@ class Tally:
 
 def filled(items: Sequence[Item], overhead: int) -> dict[str, int]:
     """Return the tokens of a view by category; `overhead` is sent beside it."""
-    tokens_by_category = {APART: overhead} if overhead else {}
-    for kind, tokens in sized(items):
-        tokens_by_category[kind] = tokens_by_category.get(kind, 0) + tokens
-    return tokens_by_category
+    return ({APART: overhead} if overhead else {}) | sizes_of(items)
 
 
 def common_tokens(before: Sequence[Item], after: Sequence[Item]) -> int:
@@ -167,5 +164,5 @@ def common_tokens(before: Sequence[Item], after: Sequence[Item]) -> int:
             same = old == new
         if not same:
             break
-        tokens += item_tokens(old)
+        tokens += old.tokens
     return tokens

@@ -13,7 +13,8 @@ from foldline.core.log.log import undone
 from foldline.core.measure.accounting import is_credible, real_usage
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
-from foldline.core.view import ViewState, category, sized
+from foldline.core.view import ViewState
+from foldline.core.view_items import category, sizes_of
 from foldline.service.api.history import ShownBoundary, shown_boundary
 from foldline.service.api.operation import ApiCall, operation
 from foldline.service.api.sessions import AT
@@ -102,7 +103,7 @@ def sizes(path: list[Entry], window: Window) -> list[TimePoint]:
         boundary = None
         if isinstance(entry, Said):
             messages += 1
-            kind = category(entry)
+            kind = category(entry.message)
             usage, sent = real_usage(entry.message), sum(now.values())
             now = {**now, kind: now.get(kind, 0) + entry.tokens}
             if usage is not None and is_credible(usage, sent, window):
@@ -152,7 +153,4 @@ def _exchange(now: Sizes, old: Sizes, new: Sizes) -> Sizes:
 
 def _count(path: list[Entry]) -> Sizes:
     """Return the sizes of the view at the end of a path."""
-    sizes: Sizes = {}
-    for kind, size in sized(ViewState(path, counter=OFFLINE).view()):
-        sizes[kind] = sizes.get(kind, 0) + size
-    return sizes
+    return sizes_of(ViewState(path, counter=OFFLINE).items())
