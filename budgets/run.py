@@ -14,7 +14,7 @@ from importlib import import_module
 from budgets.table import HEADER, Row, cells
 from tools.results import Table, save
 
-from foldline.bench.machine import machine
+from foldline.bench.system import machine
 
 QUESTIONS = (
     "turn",

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from foldline.bench.machine import machine
+from foldline.bench.system import machine
 
 ROOT = Path(__file__).parents[1]
 FOLDER, PAGE = ROOT / "docs" / "results", ROOT / "docs" / "results" / "README.md"

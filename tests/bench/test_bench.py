@@ -13,10 +13,9 @@ from foldline.bench import public
 from foldline.bench.corpus import RULES, DirtyTalk, Talk, context, planted
 from foldline.bench.decision import sample_calls
 from foldline.bench.measures import MEASURES, BenchSetup
-from foldline.bench.packages import installed
 from foldline.bench.report import comparable, headline, page
 from foldline.bench.run import Cell, SystemRow, run_bench
-from foldline.bench.system import System, texts
+from foldline.bench.system import System, installed, texts
 from foldline.bench.systems import SYSTEMS, select_systems
 from foldline.dialects import get
 from foldline.errors import InputError

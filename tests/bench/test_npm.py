@@ -12,10 +12,9 @@ from tests.e2e.conftest import run
 
 from foldline.bench.corpus import DirtyTalk, context
 from foldline.bench.measures import BenchSetup
-from foldline.bench.packages import NPM
 from foldline.bench.rivals import npm
 from foldline.bench.run import run_bench
-from foldline.bench.system import clock, message_texts, size
+from foldline.bench.system import NPM, clock, message_texts, size
 from foldline.bench.systems import SYSTEMS, select_systems
 from foldline.dialects import get
 

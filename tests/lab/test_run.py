@@ -13,8 +13,7 @@ from foldline.core.log.entries import Said
 from foldline.errors import FormatError, InputError
 from foldline.lab.run import ReplaySetup, replay_file, replay_many
 from foldline.lab.runner import Failed
-from foldline.lab.sources import session_files
-from foldline.lab.steps import MAX_HELD, steps
+from foldline.lab.sources import MAX_HELD, session_files, steps
 from foldline.transcripts import MessageRecord, WarningRecord
 
 NONE = Policy(name="none", enabled=False)

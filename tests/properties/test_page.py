@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.support.logs import CARRIED, any_messages, ask_for, chain, compact_log, decode, logs
 
-from foldline.core.checkpoint import conversation
+from foldline.core.checkpoint import conversation, conversation_lines
 from foldline.core.checkpoint.page import compose, parse
 from foldline.core.ledger.facts.kinds import SPOKEN, Ledger
 from foldline.core.ledger.table import bounded, collect, current, merge
@@ -69,8 +69,8 @@ def test_a_gap_says_truly_what_it_leaves_out(made, budget):
     ledger = collect(path_of(made))
     shown = conversation.fill(ledger.items, budget // 4, OFFLINE.count)
     missing = [item for index, item in enumerate(ledger.items) if index not in shown]
-    lines = "\n".join(conversation.write(ledger.items, shown))
-    gaps = [item for item in conversation.read(lines) if item.kind == "gap"]
+    lines = "\n".join(conversation_lines.write(ledger.items, shown))
+    gaps = [item for item in conversation_lines.read(lines) if item.kind == "gap"]
     assert sum(gap.messages for gap in gaps) == sum(
         item.kind in SPOKEN and item.kind != "aside" for item in missing
     )

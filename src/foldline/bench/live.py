@@ -66,7 +66,7 @@ def _view(system: System, live: LiveSystem, result: LiveResult, *, judged: bool)
     result.requests += 1
     started = clock()
     try:
-        view = live.view()
+        view = live.context()
     except Exception:
         result.raised += 1
         if result.raised >= MAX_RAISED and result.raised == result.requests:

@@ -27,8 +27,7 @@ from foldline.core.view_items import native_items
 from foldline.dialects import get
 from foldline.lab.report import usages
 from foldline.lab.scored_cuts import demands_at
-from foldline.lab.sources import session_files
-from foldline.lab.steps import steps
+from foldline.lab.sources import session_files, steps
 from foldline.transcripts import read
 
 Figure = float | int | str | None
@@ -237,7 +236,7 @@ def time_turns(system: System, setup: BenchSetup) -> Figures:
                 live.append(
                     *(message for _ in range(added // 2) for message in (talk.prompt(), talk.reply()))
                 )
-                live.view()
+                live.context()
                 length += added
             seconds = [_time_turn(live, talk) for _ in range(TURNS) if clock() < until]
             figures[f"turn_{messages}"] = statistics.median(seconds) * 1e3 if seconds else None
@@ -249,7 +248,7 @@ def time_turns(system: System, setup: BenchSetup) -> Figures:
 
 def _time_turn(live: LiveSystem, talk: Talk) -> float:
     prompt, reply = talk.prompt(), talk.reply()
-    return timed(live.append, prompt) + timed(live.view) + timed(live.append, reply)
+    return timed(live.append, prompt) + timed(live.context) + timed(live.append, reply)
 
 
 # ---- the tables

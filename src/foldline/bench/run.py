@@ -13,10 +13,8 @@ from io import StringIO
 
 import msgspec
 
-from foldline.bench.machine import machine
 from foldline.bench.measures import MEASURES, BenchSetup, Figures
-from foldline.bench.packages import how_to_install, installed
-from foldline.bench.system import Kind, System
+from foldline.bench.system import Kind, System, how_to_install, installed, machine
 from foldline.bench.systems import SYSTEMS
 from foldline.errors import InputError, did_you_mean
 from foldline.lab.runner import Failed, LocalPool

@@ -7,13 +7,18 @@ The row of a system that is not installed, raises or takes too long has an error
 
 from __future__ import annotations
 
+import json
+import os
+import platform
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
-
-from foldline.bench.packages import installed
 
 Messages = list[dict[str, Any]]
 Fold = Callable[[Messages], Sequence[Any]]
@@ -24,13 +29,13 @@ FRAME = 4  # tokens around a message
 
 
 class LiveSystem(Protocol):
-    """A session under one system."""
+    """A session under one system; our own live sessions are such."""
 
-    def append(self, *messages: dict[str, Any]) -> None:
+    def append(self, *messages: dict[str, Any]) -> object:
         """Append messages."""
         ...
 
-    def view(self) -> Sequence[Any]:
+    def context(self) -> Sequence[Any]:
         """Return the current view."""
         ...
 
@@ -84,7 +89,7 @@ class Refolded:
         """Append messages."""
         self._messages += messages
 
-    def view(self) -> Sequence[Any]:
+    def context(self) -> Sequence[Any]:
         """Return all messages, folded."""
         return self._fold(self._messages)
 
@@ -99,7 +104,7 @@ class Refolded:
 class Shortened(Refolded):
     """A session in which each view replaces the messages."""
 
-    def view(self) -> Sequence[Any]:
+    def context(self) -> Sequence[Any]:
         """Return the messages, folded if necessary."""
         self._messages = list(self._fold(self._messages))
         return self._messages
@@ -138,7 +143,50 @@ def size(text: str) -> int:
     return len(text) // CHARACTERS + FRAME
 
 
-# ---- time
+# ---- packages of rows: from PyPI, or from npm if the name starts with `npm:`
+
+NPM: Final = "npm:"
+VARIABLE: Final = "FOLDLINE_NODE_MODULES"
+FOLDER: Final = "node_modules"
+
+
+def node_modules() -> Path:
+    """Return the folder of npm packages."""
+    folder = Path(os.environ.get(VARIABLE) or ".").absolute()
+    return folder if folder.name == FOLDER else folder / FOLDER
+
+
+def installed(package: str) -> str | None:
+    """Return the version of a package; None if it, or Node.js for npm, is not installed."""
+    try:
+        if not package.startswith(NPM):
+            return version_of(package)
+        manifest = node_modules() / package.removeprefix(NPM) / "package.json"
+        return json.loads(manifest.read_bytes())["version"] if shutil.which("node") else None
+    except (PackageNotFoundError, OSError, ValueError, KeyError):
+        return None
+
+
+def how_to_install(package: str) -> str:
+    """Return the command that installs a package, or what to install first."""
+    if not package.startswith(NPM):
+        return f"pip install {package}"
+    if not shutil.which("node"):
+        return "install Node.js first"
+    return f"npm install {package.removeprefix(NPM)}, in this folder or the folder in {VARIABLE}"
+
+
+# ---- the machine, and its time
+
+
+def machine() -> str:
+    """Describe this machine: cores, processor, system, Python."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    processor = names[0] if names else platform.processor()
+    return f"{os.cpu_count()} cores of {processor}, {platform.system()}, Python {platform.python_version()}"
+
 
 _external_seconds = [0.0]
 

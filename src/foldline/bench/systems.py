@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import dropwhile
-from typing import Any
 
 import foldline
 from foldline.bench.rivals import RIVALS
-from foldline.bench.system import Fold, Messages, System, message_texts, size
+from foldline.bench.system import Fold, LiveSystem, Messages, System, message_texts, size
 from foldline.core.decide.presets import PRESETS
 from foldline.errors import InputError, did_you_mean
 
@@ -19,36 +18,17 @@ FIRST = "foldline"  # the preset that is compared with all others
 # ---- Foldline's presets
 
 
-class LivePreset:
-    """A live session of Foldline, in memory."""
-
-    def __init__(self, policy: str, window: int) -> None:
-        self._session = foldline.open_sync("memory://", "bench", window=window, policy=policy)
-
-    def append(self, *messages: dict[str, Any]) -> None:
-        """Append messages."""
-        self._session.append(*messages)
-
-    def view(self) -> Sequence[Any]:
-        """Return the context, folded if necessary."""
-        return self._session.context()
-
-    def history(self) -> Any:
-        """Return the whole history."""
-        return self._session.history()
-
-    def close(self) -> None:
-        """Close the session."""
-        self._session.close()
-
-
 def _compact(policy: str, budget: int) -> Fold:
     return lambda messages: foldline.compact(messages, target=budget, policy=policy).messages
 
 
 def _preset(name: str) -> System:
     entry = f"foldline.compact(messages, target=budget, policy={name!r}); foldline.open(..., policy={name!r})"
-    return System(name, "preset", entry, partial(_compact, name), "foldline", live=partial(LivePreset, name))
+
+    def live(window: int) -> LiveSystem:
+        return foldline.open_sync("memory://", "bench", window=window, policy=name)
+
+    return System(name, "preset", entry, partial(_compact, name), "foldline", live=live)
 
 
 # ---- controls

@@ -133,15 +133,9 @@ def _retention(cuts: Sequence[ScoredCut]) -> dict[str, Any] | None:
 
 
 def _cut(cut: ScoredCut) -> dict[str, Any]:
-    scores = shares(cut.scores) if cut.scores is not None else dict.fromkeys(shares(Scores()))
-    return {
-        "message": cut.message,
-        "past_tokens": cut.past_tokens,
-        "view_tokens": cut.view_tokens,
-        "fits": cut.fits,
-        "folds": cut.folds,
-        **scores,
-    }
+    fields = msgspec.to_builtins(cut)
+    del fields["scores"]
+    return {**fields, **shares(cut.scores or Scores())}
 
 
 def shares(scores: Scores) -> dict[str, float | None]:

@@ -19,7 +19,6 @@ from foldline.core.lab.retention import (
     cut_at,
     demand,
     names_in_calls,
-    rendered,
     score,
     scored_message,
 )
@@ -29,12 +28,10 @@ from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Floor, Window
 from foldline.core.view import ViewState
-from foldline.core.view_items import native_items
-from foldline.dialects.edits import with_edits
 from foldline.errors import FloorExceeded, InputError
 from foldline.folding import FoldOptions, fold_now
 from foldline.lab.report import shares
-from foldline.lab.scored_cuts import common_names
+from foldline.lab.scored_cuts import common_names, view_text
 from foldline.loading import as_recorded, from_entries
 from foldline.transcripts import MessageRecord
 
@@ -148,7 +145,7 @@ def _rounds(growing: GrowingSession, policy: Policy, window: Window, overhead: F
         )
         state, problem = _fold(state, options)
         future = [scored_message(entry.message) for later in growing.pieces[number:] for entry in later]
-        text = _text(state)
+        text = view_text(state)
         row = {
             "round": number,
             "said_tokens": total,
@@ -171,11 +168,6 @@ def _fold(state: ViewState, options: FoldOptions) -> tuple[ViewState, str]:
     if boundary is None:
         return state, "fits"
     return state.with_boundary(chained(boundary, state.entries()[-1].id)), ""
-
-
-def _text(state: ViewState) -> str:
-    sent = (with_edits(message, edits) for message, edits in native_items(state.view()))
-    return rendered(message for message in sent if message is not None)
 
 
 def _planted(text: str, *, changed: bool) -> dict[str, Any]:

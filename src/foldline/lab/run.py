@@ -17,7 +17,7 @@ from foldline.core.compact.plan import Outcome, plan
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Price
 from foldline.core.lab.replay import Replay
-from foldline.core.lab.sizes import Learner
+from foldline.core.lab.tally import Learner
 from foldline.core.log.entries import Said
 from foldline.core.measure.accounting import is_credible
 from foldline.core.measure.tokens import OFFLINE
@@ -31,7 +31,7 @@ from foldline.lab.report import PolicyReport, SessionReport, policy_report
 from foldline.lab.rounds import decay
 from foldline.lab.runner import Failed, LocalPool
 from foldline.lab.scored_cuts import Cuts, ScoredCut
-from foldline.lab.steps import Step, steps
+from foldline.lab.sources import Step, steps
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, WarningRecord, read
 

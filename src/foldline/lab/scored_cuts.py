@@ -21,7 +21,7 @@ from foldline.core.lab.retention import (
     scored_message,
 )
 from foldline.core.log.entries import Said
-from foldline.core.view_items import native_items
+from foldline.core.view import ViewState, native_items
 from foldline.dialects.edits import with_edits
 
 MAX_TOKENS = 4_000_000  # of a session that is read into memory to find the names that it needed
@@ -50,12 +50,17 @@ class CutDemand(msgspec.Struct, frozen=True):
 
     def scored(self, replay: Replay) -> ScoredCut:
         """Score the current view of a replay."""
-        sent = (with_edits(message, edits) for message, edits in native_items(replay.state.view()))
-        text = rendered(message for message in sent if message is not None)
+        text = view_text(replay.state)
         fits = replay.fits
         folds = replay.sums.compactions + replay.sums.prunes
         scores = score(self.wanted, text) if fits else None
         return ScoredCut(self.message, self.wanted.past_tokens, len(text) // 4, fits, folds, scores)
+
+
+def view_text(state: ViewState) -> str:
+    """Return the text of a view as the score reads it."""
+    sent = (with_edits(message, edits) for message, edits in native_items(state.items()))
+    return rendered(message for message in sent if message is not None)
 
 
 def demands_at(messages: Sequence[ScoredMessage], shares: Iterable[float]) -> list[CutDemand]:

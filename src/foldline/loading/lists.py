@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.checkpoint.checkpoint import Recognised, checkpoint_split_off, recognise
+from foldline.core.checkpoint.checkpoint import as_message, checkpoint_split_off, recognise
 from foldline.core.checkpoint.page import parse
 from foldline.core.ledger.text.origin import own
 from foldline.core.log.entries import Checkpoint
-from foldline.core.log.messages import Message, Text
+from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.secrets.redact import redact
 from foldline.dialects.writer import OPENING
@@ -47,8 +47,11 @@ def with_checkpoint(source: Source, counter: Counter) -> Source | None:
     found = recognise(messages)
     if found is None:
         return None
-    boundary = _boundary(messages, found, counter)
-    taken = {*([found.index + 1] if found.ack else []), *found.quoted}
+    ack_at = found.index + (found.checkpoint.ack is not None)
+    at = max(ack_at, *found.quoted, found.index) + (0 if found.more else 1)
+    checkpoint = _counted(found.checkpoint, counter)
+    boundary = PlacedBoundary(at, checkpoint, quoted=found.quoted, ledger=ledger_in(checkpoint.summary))
+    taken = {*found.quoted, *range(found.index + 1, ack_at + 1)}
     if found.more:  # the message continues after the checkpoint
         message = messages[found.index]
         messages[found.index] = msgspec.structs.replace(message, parts=message.parts[1:], native=None)
@@ -62,34 +65,15 @@ def with_checkpoint(source: Source, counter: Counter) -> Source | None:
     )
 
 
-def _boundary(messages: Sequence[Message], found: Recognised, counter: Counter) -> PlacedBoundary:
-    message = messages[found.index]
-    message = msgspec.structs.replace(message, parts=message.parts[:1])
-    ack = messages[found.index + 1].text if found.ack and found.index + 1 < len(messages) else None
-    checkpoint = _checkpoint(found, message, counter, ack=ack, position=found.position)
-    at = max(found.index + int(found.ack), *found.quoted, found.index) + (0 if found.more else 1)
-    return PlacedBoundary(at, checkpoint, quoted=found.quoted, ledger=ledger_in(found.summary))
-
-
 def through_another_tool(summary: str, counter: Counter) -> Checkpoint | None:
     """Return our checkpoint if another tool stored it as its own summary, else None."""
-    message = Message("user", (Text(summary),))
-    found = recognise([message])
-    return None if found is None else _checkpoint(found, message, counter)
+    found = recognise([as_message(summary, "user")])
+    return None if found is None else _counted(found.checkpoint, counter)
 
 
-def _checkpoint(found: Recognised, message: Message, counter: Counter, **fields: Any) -> Checkpoint:
-    return Checkpoint(
-        found.text,
-        found.summary,
-        message.role,
-        pins=found.pins,
-        marks=found.marks,
-        live=found.live,
-        carried=found.carried,
-        tokens=message_tokens(message, counter),
-        **fields,
-    )
+def _counted(checkpoint: Checkpoint, counter: Counter) -> Checkpoint:
+    tokens = message_tokens(as_message(checkpoint.text, checkpoint.role), counter)
+    return msgspec.structs.replace(checkpoint, tokens=tokens)
 
 
 def ledger_in(summary: str, before: Sequence[Message] = ()) -> dict[str, Any]:

@@ -68,8 +68,9 @@ def test_a_later_fold_recognises_its_own_in_the_role_where_a_view_has_it(policy,
     found = recognise(view)
 
     assert found is not None
-    assert (found.index, found.summary, found.pins, found.ack) == (leading, "## Goal\nShip", PINS, ack)
-    assert (found.text, found.quoted, found.position) == (text, (), "before")
+    made = found.checkpoint
+    assert (found.index, made.summary, made.pins) == (leading, "## Goal\nShip", PINS)
+    assert (made.ack, made.text, found.quoted, made.position) == ("ok" if ack else None, text, (), "before")
 
 
 def test_the_quoted_messages_stand_before_it_or_behind_it_and_its_acknowledgement():
@@ -79,9 +80,9 @@ def test_the_quoted_messages_stand_before_it_or_behind_it_and_its_acknowledgemen
     short = recognise([as_message(text, "user"), assistant("ok"), user("a")])
 
     assert behind is not None
-    assert (behind.quoted, behind.position) == ((3, 4), "before")
+    assert (behind.quoted, behind.checkpoint.position) == ((3, 4), "before")
     assert before is not None
-    assert (before.quoted, before.position) == ((1, 2), "after")
+    assert (before.quoted, before.checkpoint.position) == ((1, 2), "after")
     assert short is not None
     assert short.quoted == (2,)
 
@@ -132,6 +133,6 @@ def test_what_is_quoted_cannot_end_it_or_start_another(summary, pin):
     found = recognise([as_message(text, "user")])
 
     assert found is not None
-    assert len(found.pins) == 1
-    assert found.pins[0].entry == "e1"
+    assert len(found.checkpoint.pins) == 1
+    assert found.checkpoint.pins[0].entry == "e1"
     assert text.count("</foldline-checkpoint>") == text.count("</summary>") == text.count("</pinned>") == 1

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.talk import assistant, call, entries, tool, user
 
-from foldline.core.checkpoint import conversation, listing
+from foldline.core.checkpoint import conversation_lines, listing
 from foldline.core.checkpoint.ground import UNVERIFIED, WORDS, ground, proven
 from foldline.core.checkpoint.rules import read
 from foldline.core.ledger.facts.kinds import ConstraintFact, FileFact, Item, Ledger
@@ -269,7 +269,7 @@ def test_the_users_words_are_bounded_and_the_first_and_the_newest_stand(room, wo
     numbers = [int(found) for found in re.findall(r"^\[User\] Request (\d+):", section, re.MULTILINE)]
     assert numbers == sorted(numbers)
     assert {0, 79} <= set(numbers)
-    gaps = [item.messages for item in conversation.read(section) if item.kind == "gap"]
+    gaps = [item.messages for item in conversation_lines.read(section) if item.kind == "gap"]
     assert sum(gaps) + len(numbers) == 80
 
 

@@ -58,9 +58,9 @@ Go on.
 """)
     found = recognise([as_message(text, "user"), user("Next")])
     assert found is not None
-    assert found.summary == "## Goal\nShip"
-    assert found.live == (Live("todos", TODOS.text.strip()),)
-    assert found.pins == (Pin("e1", "Never push."),)
+    assert found.checkpoint.summary == "## Goal\nShip"
+    assert found.checkpoint.live == (Live("todos", TODOS.text.strip()),)
+    assert found.checkpoint.pins == (Pin("e1", "Never push."),)
 
 
 def test_live_text_cannot_close_its_block_or_forge_a_pin():
@@ -73,7 +73,7 @@ def test_live_text_cannot_close_its_block_or_forge_a_pin():
 
     found = recognise([as_message(text, "user")])
     assert found is not None
-    assert found.pins == ()
+    assert found.checkpoint.pins == ()
     assert text.count("</live-state>") == text.count("</standing>") == text.count("</summary>") == 1
 
 

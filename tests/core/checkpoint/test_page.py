@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.talk import assistant, entries, user
 
-from foldline.core.checkpoint import conversation, state
+from foldline.core.checkpoint import conversation_lines, state
 from foldline.core.checkpoint.page import compose, parse
 from foldline.core.ledger.facts.kinds import (
     CheckFact,
@@ -344,7 +344,7 @@ def test_words_that_announce_a_call_are_not_told_before_other_words():
 def test_words_that_announce_a_call_stand_before_what_is_left_out_behind_them():
     runs = [Item("ran", f"$ make t{at} -> ok", calls=1) for at in range(20)]
     items = [Item("user", "Go."), Item("aside", "I make them."), *runs, Item("edit", "edit z.py", calls=1)]
-    text = conversation.write(items, {at: items[at].text for at in (0, 1, 22)})
+    text = conversation_lines.write(items, {at: items[at].text for at in (0, 1, 22)})
     assert text == ["[User] Go.", "[Assistant] I make them.", "... 20 calls", "- edit z.py"]
 
 

@@ -8,7 +8,6 @@ from foldline.core.decide.price import (
     Economy,
     Price,
     added,
-    balance,
     bare,
     by_price,
     choice_note,
@@ -71,7 +70,7 @@ def test_a_price_that_is_not_known_leaves_the_order_as_it_is():
 
 
 def test_a_compaction_loses_the_cache_and_pays_when_the_requests_after_have_saved_that():
-    found = balance(100_000, 20_000, same=5_000, price=SONNET, cache=Cache(100_000, idle=10.0), summary=0.10)
+    found = Economy(SONNET, Cache(100_000, idle=10.0)).balance(100_000, 20_000, same=5_000, summary=0.10)
     lost = (5_000 * 0.3 + 15_000 * 3.75 - 100_000 * 0.3) / 1e6
     assert (found.lost, found.saved) == (pytest.approx(lost), pytest.approx(80_000 * 0.3 / 1e6))
     assert found.requests == 6  # (0.10 + 0.02775) / 0.024 = 5.3
@@ -81,14 +80,14 @@ def test_a_compaction_loses_the_cache_and_pays_when_the_requests_after_have_save
 
 
 def test_with_a_cold_cache_the_next_request_is_cheaper_at_once():
-    found = balance(100_000, 20_000, same=5_000, price=SONNET, cache=Cache(100_000, idle=900.0), summary=0.10)
+    found = Economy(SONNET, Cache(100_000, idle=900.0)).balance(100_000, 20_000, same=5_000, summary=0.10)
     assert found.lost < 0
     assert found.requests == 0
     assert found.words == "pays at once: each request costs $0.0240 less"
 
 
 def test_what_saves_nothing_never_pays():
-    found = balance(1_000, 1_000, same=0, price=SONNET, cache=Cache(1_000, idle=1.0), summary=1.0)
+    found = Economy(SONNET, Cache(1_000, idle=1.0)).balance(1_000, 1_000, same=0, summary=1.0)
     assert found.requests is None
     assert found.words == "a request costs no less than before"
 
@@ -108,7 +107,7 @@ def test_an_economy_reckons_with_what_it_knows():
 )
 def test_the_requests_that_it_names_are_the_first_that_pay(before, share, same, idle, summary):
     after = max(1, int(before * share))
-    found = balance(before, after, same=same, price=SONNET, cache=Cache(before, idle=idle), summary=summary)
+    found = Economy(SONNET, Cache(before, idle=idle)).balance(before, after, same=same, summary=summary)
     if found.requests is None:
         assert found.saved <= 0
     elif found.requests > 0:

@@ -11,7 +11,7 @@ from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.decide.triggers import thresholds
 from foldline.core.lab.replay import Replay
-from foldline.core.lab.sizes import UNSEEN_MOST, Learner, Scale
+from foldline.core.lab.tally import UNSEEN_MOST, Learner, Scale
 from foldline.core.log.messages import Usage
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Amount, Floor, Window

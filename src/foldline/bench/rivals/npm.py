@@ -11,9 +11,8 @@ from typing import IO, cast
 
 import msgspec
 
-from foldline.bench.packages import node_modules
 from foldline.bench.rivals.registry import rival
-from foldline.bench.system import Fold, Messages, clock
+from foldline.bench.system import Fold, Messages, clock, node_modules
 
 SCRIPT = Path(__file__).with_suffix(".mjs")
 

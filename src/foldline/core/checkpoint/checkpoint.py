@@ -44,22 +44,16 @@ _STANDS = {
 
 
 class Recognised(msgspec.Struct, frozen=True):
-    """A checkpoint of ours in a list of messages: its index, text, what was in it, and what belongs to it.
+    """A checkpoint of ours in a list of messages, uncounted: its index, and the indices of what it quotes.
 
-    `more` says that other parts follow it in the same message: a dialect may join turns of one role.
+    An acknowledgement, if it has one, is the next message. `more` says that other parts follow it in the same
+    message: a dialect may join turns of one role.
     """
 
     index: int
-    text: str
-    summary: str
-    pins: tuple[Pin, ...]
-    live: tuple[Live, ...]
-    ack: bool
+    checkpoint: Checkpoint
     quoted: tuple[int, ...]
-    position: str
-    more: bool = False
-    carried: tuple[Carried, ...] = ()
-    marks: tuple[Pin, ...] = ()
+    more: bool
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -136,14 +130,6 @@ def _carried_blocks(carried: Sequence[Carried], kind: str, title: str) -> list[s
         if one.kind == kind
     ]
     return [title, *blocks] if blocks else []
-
-
-def _read_carried(text: str) -> tuple[Carried, ...]:
-    return tuple(
-        Carried(kind, tuple(sources.split(" | ")), body)
-        for kind, tag in _CARRIED
-        for sources, body in _blocks_in(text, tag, "from")
-    )
 
 
 def _block(tag: str, attribute: str, value: str, text: str) -> str:
@@ -256,19 +242,23 @@ def _read(messages: Sequence[Message], index: int, first: int) -> Recognised | N
     follows = messages[index + 1 : index + 3]  # an acknowledgement, which is never the last message
     ack = head[2] == "1" and len(follows) == 2 and follows[0].role == "assistant" and not follows[0].calls
     first_quoted = index - quoted if after else index + 1 + int(ack)
-    return Recognised(
-        index=index,
+    checkpoint = Checkpoint(
         text=text,
         summary=text[begin:end],
+        role=messages[index].role,
+        ack=follows[0].text if ack else None,
+        position="after" if after else "before",
         pins=tuple(Pin(*found) for found in _blocks_in(behind, "pinned", "entry")),
         live=tuple(Live(*found) for found in _blocks_in(behind, "live-state", "name")),
-        ack=ack,
-        quoted=tuple(range(first_quoted, min(first_quoted + quoted, len(messages)))),
-        position="after" if after else "before",
-        more=len(messages[index].parts) > 1,
-        carried=_read_carried(text),
+        carried=tuple(
+            Carried(kind, tuple(sources.split(" | ")), body)
+            for kind, tag in _CARRIED
+            for sources, body in _blocks_in(text, tag, "from")
+        ),
         marks=tuple(Pin(*found) for found in _blocks_in(behind, "kept-words", "entry")),
     )
+    quotes = tuple(range(first_quoted, min(first_quoted + quoted, len(messages))))
+    return Recognised(index, checkpoint, quotes, more=len(messages[index].parts) > 1)
 
 
 # ---- live state: what a program says of itself (todos, open files, sub-agents)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from foldline.core.checkpoint import conversation, listing, rules, state
+from foldline.core.checkpoint import conversation, conversation_lines, listing, rules, state
 from foldline.core.checkpoint.page import USERS_RULES, WORDS
 from foldline.core.ledger.facts.constraints import ConstraintHistory, candidates, roots
 from foldline.core.ledger.facts.kinds import LEVELS, USER, ConstraintFact, Ledger
@@ -77,7 +77,9 @@ def users_words(ledger: Ledger, room: int, count: Callable[[str], int]) -> str:
     items = [item for item in ledger.items if LEVELS.get(item.kind) == USER and item.kind != "summary"]
     goal = [state.GOAL + clip(one_line(ledger.goal), state.REQUEST) + "\n"] if ledger.goal else []
     room -= sum(map(count, goal))
-    return "\n".join([*goal, *conversation.write(items, conversation.fill(items, room, count))]).rstrip()
+    return "\n".join(
+        [*goal, *conversation_lines.write(items, conversation.fill(items, room, count))]
+    ).rstrip()
 
 
 def _without(body: str, lines: Iterable[str]) -> str:

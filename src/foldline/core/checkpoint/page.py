@@ -19,7 +19,7 @@ from functools import lru_cache
 
 import msgspec
 
-from foldline.core.checkpoint import conversation, listing, rules, state
+from foldline.core.checkpoint import conversation, conversation_lines, listing, rules, state
 from foldline.core.ledger.facts.kinds import Ledger, MetName
 from foldline.core.ledger.facts.touches import relative
 from foldline.core.ledger.table import bounded
@@ -86,7 +86,7 @@ def _written(ledger: Ledger, budget: int, count: Count, focus: str | None, goal:
         closed=not ledger.goes_on,
         focus=_words_of(focus or goal),
     )
-    lines = conversation.write(ledger.items, shown)
+    lines = conversation_lines.write(ledger.items, shown)
     sections = [
         "\n".join((STATE, *status)) if status else "",
         "\n".join((RULES, *block)) if block else "",
@@ -155,10 +155,10 @@ def parse(text: str) -> Ledger:
     head, *pieces = _SECTIONS.split(rest) if _is_ours(rest) else [_OURS.sub("", f"{rest}\n")]
     parts = dict(zip(pieces[::2], pieces[1::2], strict=True))
     known = state.read([row for row in parts.get(STATE, "").split("\n") if row])
-    items = conversation.read(parts.get(CONVERSATION, "").strip("\n"))
-    items += conversation.read(words.strip("\n"))
+    items = conversation_lines.read(parts.get(CONVERSATION, "").strip("\n"))
+    items += conversation_lines.read(words.strip("\n"))
     if head.strip():
-        items = [conversation.earlier(head), *items]
+        items = [conversation_lines.earlier(head), *items]
     return msgspec.structs.replace(
         known,
         items=tuple(items),

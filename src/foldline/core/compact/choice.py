@@ -30,7 +30,7 @@ import msgspec
 from foldline.core.compact.room import CHECKPOINT_LEAST, SPARE, Room
 from foldline.core.cut.cut import Cut, Places, counted_from, cut_by_count, cut_by_tokens, places
 from foldline.core.cut.edits import Edits, EditsOf, edits_of, is_folded, merged, unfolded
-from foldline.core.cut.expansions import expansions
+from foldline.core.cut.notes import expansions
 from foldline.core.cut.pairing import unanswered_from
 from foldline.core.decide.policy import message_estimate
 from foldline.core.log.entries import Said

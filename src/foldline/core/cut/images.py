@@ -14,10 +14,10 @@ import msgspec
 
 from foldline.core.cut.edits import EditsOf
 from foldline.core.cut.notes import IMAGE_LEFT_OUT
+from foldline.core.cut.pairing import parts_seen
 from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Media, Part, Text, ToolResult
-from foldline.core.log.steps import last_step
 from foldline.core.measure.media import IMAGE_TOKENS, media_label
 from foldline.core.measure.tokens import Counter, part_tokens
 from foldline.core.secrets.redact import redact
@@ -48,7 +48,8 @@ def reduced(
         return []
     count = total_bytes = 0
     result: list[Edit] = []
-    for entry, seen in _newest_first(kept):
+    seen_in = parts_seen([entry.message for entry in kept])
+    for entry, seen in zip(reversed(kept), reversed(seen_in), strict=True):
         edits_by_part = {edit.part: edit for edit in edits.get(entry.id, ())}
         for at in range(len(entry.message.parts) - 1, -1, -1):
             original, edit = entry.message.parts[at], edits_by_part.get(at)
@@ -77,15 +78,6 @@ def reduced(
                     Edit(entry.id, at, REDUCED, smaller, _saved(original, smaller, policy, counter))
                 )
     return result
-
-
-def _newest_first(kept: Sequence[Said]) -> Iterator[tuple[Said, int]]:
-    """Yield the entries, the newest first, each with the number of its parts that a reply has seen."""
-    newest = max((i for i, entry in enumerate(kept) if entry.message.role == "assistant"), default=-1)
-    for index in range(len(kept) - 1, -1, -1):
-        message = kept[index].message
-        seen = len(message.parts) if index < newest else last_step(message) if index == newest else 0
-        yield kept[index], seen
 
 
 def _images(part: Part | None) -> Iterator[tuple[int, Media]]:

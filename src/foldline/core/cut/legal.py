@@ -10,7 +10,7 @@ from itertools import chain, compress, pairwise
 from typing import Any, cast
 
 from foldline.core.cut.edits import Edits, EditsOf, is_folded, range_summary
-from foldline.core.cut.expansions import expansions
+from foldline.core.cut.notes import expansions
 from foldline.core.cut.pairing import Pairing, Place, continues, pair, unanswered_from
 from foldline.core.decide.policy import CutRule
 from foldline.core.log.entries import Said

@@ -17,7 +17,7 @@ import msgspec
 from foldline.core.log.dialects import traits_of
 from foldline.core.log.messages import Message, ToolCall, ToolResult
 from foldline.core.log.opaque import stored_calls
-from foldline.core.log.steps import ends_in_results, own_results
+from foldline.core.log.steps import ends_in_results, last_step, own_results
 
 Place = tuple[int, int]  # the index of a message, and of a part in it
 
@@ -165,6 +165,15 @@ def calls_answered(messages: Iterable[Message]) -> dict[Place, Place]:
             elif isinstance(part, ToolResult) and part.call_id in calls:
                 result[index, place] = calls[part.call_id]
     return result
+
+
+def parts_seen(messages: Sequence[Message]) -> list[int]:
+    """Return for each message the number of its parts that a reply has seen."""
+    newest = max((i for i, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    return [
+        len(message.parts) if i < newest else last_step(message) if i == newest else 0
+        for i, message in enumerate(messages)
+    ]
 
 
 def unanswered_from(messages: Sequence[Message]) -> int:

@@ -11,12 +11,11 @@ from functools import lru_cache
 import msgspec
 
 from foldline.core.cut.notes import CLEARED, is_cleared
-from foldline.core.cut.pairing import calls_answered
+from foldline.core.cut.pairing import calls_answered, parts_seen
 from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Part, Text, ToolCall, ToolResult
-from foldline.core.log.steps import last_step
 from foldline.core.measure.tokens import CALL_OVERHEAD, MESSAGE_OVERHEAD, Counter, part_tokens
 from foldline.core.measure.window import Window
 from foldline.core.secrets.named import is_secret_field
@@ -100,14 +99,11 @@ def prune(
 
 def _results(kept: Sequence[Said], counter: Counter) -> list[_Result]:
     """Return the tool results of the view, oldest first, each with the newest call of its id before it."""
-    last_reply = max((i for i, entry in enumerate(kept) if entry.message.role == "assistant"), default=-1)
-    calls = calls_answered(entry.message for entry in kept)
+    messages = [entry.message for entry in kept]
+    calls = calls_answered(messages)
     results: list[_Result] = []
-    for index, entry in enumerate(kept):
+    for index, (entry, seen) in enumerate(zip(kept, parts_seen(messages), strict=True)):
         sizes: list[int] | None = None
-        seen = len(entry.message.parts) if index < last_reply else 0
-        if index == last_reply:
-            seen = last_step(entry.message)
         for part_index, part in enumerate(entry.message.parts):
             if isinstance(part, ToolResult):
                 sizes = sizes if sizes is not None else _sizes(entry, counter)

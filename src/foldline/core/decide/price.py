@@ -172,27 +172,6 @@ class Balance(msgspec.Struct, frozen=True):
         return f"pays after {count}: {costs}; each costs {dollars(self.saved)} less"
 
 
-def balance(
-    before: int, after: int, *, same: int, price: Price, cache: Cache, summary: float = 0.0
-) -> Balance:
-    """Return the balance of a compaction from `before` to `after` tokens.
-
-    `same` are the tokens at the head that do not change (system prompt and tools), so the cache keeps them.
-    Without a fold, the next request reads what is cached and writes the rest; after a fold it writes all but
-    `same`. Every later request reads the cache and saves the folded tokens.
-    """
-    warm = min(cache.warm, before)
-    kept = min(same, warm, after)
-    unfolded = warm * price.read + (before - warm) * price.write
-    folded = kept * price.read + (after - kept) * price.write
-    lost = (folded - unfolded) / MILLION  # negative if the cache is cold
-    saved = (before - after) * price.read / MILLION
-    spent = summary + lost
-    if spent <= 0:
-        return Balance(summary, lost, saved, 0)
-    return Balance(summary, lost, saved, math.ceil(spent / saved) if saved > 0 else None)
-
-
 class Economy(msgspec.Struct, frozen=True):
     """The prices of a session's model, and the provider's cache of the session."""
 
@@ -200,8 +179,24 @@ class Economy(msgspec.Struct, frozen=True):
     cache: Cache = Cache()
 
     def balance(self, before: int, after: int, *, same: int, summary: float | None) -> Balance:
-        """Return the balance of a compaction; a `summary` of unknown price counts as free."""
-        return balance(before, after, same=same, price=self.price, cache=self.cache, summary=summary or 0.0)
+        """Return the balance of a compaction from `before` to `after` tokens.
+
+        `same` are the tokens at the head that do not change (system prompt and tools), so the cache keeps
+        them. A `summary` of unknown price counts as free. Without a fold, the next request reads what is
+        cached and writes the rest; after a fold it writes all but `same`. Every later request reads the cache
+        and saves the folded tokens.
+        """
+        price, summary = self.price, summary or 0.0
+        warm = min(self.cache.warm, before)
+        kept = min(same, warm, after)
+        unfolded = warm * price.read + (before - warm) * price.write
+        folded = kept * price.read + (after - kept) * price.write
+        lost = (folded - unfolded) / MILLION  # negative if the cache is cold
+        saved = (before - after) * price.read / MILLION
+        spent = summary + lost
+        if spent <= 0:
+            return Balance(summary, lost, saved, 0)
+        return Balance(summary, lost, saved, math.ceil(spent / saved) if saved > 0 else None)
 
 
 def is_balance(note: str) -> bool:

@@ -31,8 +31,7 @@ from foldline.core.decide.presets import resolve
 from foldline.core.decide.price import Cache, Economy, Price
 from foldline.core.decide.triggers import Compact, Refuse, StartDraft, has_grown, idle_in
 from foldline.core.decide.watch import CommitDraft, TriggerFacts, Wait, Watch, WatchLimits
-from foldline.core.lab.sizes import Scale
-from foldline.core.lab.tally import ReplayedTurn, Sums, Tally, common_tokens, filled
+from foldline.core.lab.tally import ReplayedTurn, Scale, Sums, Tally, common_tokens, filled
 from foldline.core.log.entries import Compacted, Pruned, Reason, Said
 from foldline.core.log.log import chained
 from foldline.core.log.messages import Message, Usage

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from foldline.core.carried import summaries
 from foldline.core.cut import notes
-from foldline.core.cut.expansions import Expansions
+from foldline.core.cut.notes import Expansions
 from foldline.core.ledger.text.sentences import word_set
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text
