@@ -152,13 +152,10 @@ class DirtyTalk(Talk):
     def step(self) -> tuple[dict[str, Any], ...]:
         """Return one call and its result, or a faulty step."""
         step = self._random.choices(
-            (self._plain, self._several, self._late, self._stopped, self._same_id, self._twice, self._stray),
+            (super().step, self._several, self._late, self._stopped, self._same_id, self._twice, self._stray),
             (86, 10, 1, 1, 1, 0.5, 0.5),
         )[0]
         return step()
-
-    def _plain(self) -> tuple[dict[str, Any], ...]:
-        return super().step()
 
     def _several(self) -> tuple[dict[str, Any], ...]:
         """Return parallel calls, and their results in another order."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import dropwhile
 
 import foldline
@@ -18,17 +17,16 @@ FIRST = "foldline"  # the preset that is compared with all others
 # ---- Foldline's presets
 
 
-def _compact(policy: str, budget: int) -> Fold:
-    return lambda messages: foldline.compact(messages, target=budget, policy=policy).messages
-
-
 def _preset(name: str) -> System:
     entry = f"foldline.compact(messages, target=budget, policy={name!r}); foldline.open(..., policy={name!r})"
+
+    def make(budget: int) -> Fold:
+        return lambda messages: foldline.compact(messages, target=budget, policy=name).messages
 
     def live(window: int) -> LiveSystem:
         return foldline.open_sync("memory://", "bench", window=window, policy=name)
 
-    return System(name, "preset", entry, partial(_compact, name), "foldline", live=live)
+    return System(name, "preset", entry, make, "foldline", live=live)
 
 
 # ---- controls

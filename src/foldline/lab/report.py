@@ -140,11 +140,8 @@ def _cut(cut: ScoredCut) -> dict[str, Any]:
 
 def shares(scores: Scores) -> dict[str, float | None]:
     """Return the five shares by their names."""
-    return {name.replace("_", "-"): _rounded(getattr(scores, name)) for name in Scores.__struct_fields__}
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
+    values = {name.replace("_", "-"): getattr(scores, name) for name in Scores.__struct_fields__}
+    return {name: None if value is None else round(value, 4) for name, value in values.items()}
 
 
 class PolicySums:

@@ -99,7 +99,11 @@ def _plant(entries: Sequence[Said], count: int) -> GrowingSession:
         (i for i, entry in enumerate(entries) if entry.message.role not in ("system", "developer")), 0
     )
     pieces: list[list[Message]] = [[entry.message for entry in entries[a:b]] for a, b in pairwise(bounds)]
-    pieces[0][lead:lead] = _rules_and_settings()
+    pieces[0][lead:lead] = _exchange(
+        "Some rules for all of this work:",
+        [*RULES, *(rule.old for rule in SETTINGS)],
+        "Understood, I keep to these rules.",
+    )
     if count >= CHANGE_AT:
         pieces[CHANGE_AT - 1] += _exchange(
             "Some of that changes from now on:", [rule.new for rule in SETTINGS], "Understood, changed."
@@ -110,11 +114,6 @@ def _plant(entries: Sequence[Said], count: int) -> GrowingSession:
         name for name, addressed in names_in_calls(calls).items() if addressed and name.key not in common
     )
     return GrowingSession(_as_entries(pieces), frozenset(names))
-
-
-def _rules_and_settings() -> list[Message]:
-    lines = [*RULES, *(rule.old for rule in SETTINGS)]
-    return _exchange("Some rules for all of this work:", lines, "Understood, I keep to these rules.")
 
 
 def _exchange(head: str, lines: list[str], answer: str) -> list[Message]:

@@ -15,7 +15,6 @@ import msgspec
 from foldline.core.cut.repair import repair
 from foldline.core.log.entries import Said
 from foldline.core.log.log import said
-from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.errors import InputError
 from foldline.stores import MemoryStore, SqliteStore, Store, open_store
@@ -207,10 +206,7 @@ class _Chain:
         for index, call in repaired.orphans:
             yield WarningRecord(held[index].line, f"a result without a call: {call} (left out)")
         for index, message in repaired.messages:
-            yield self._append(message, held[index].at)
-
-    def _append(self, message: Message, at: float | None) -> Said:
-        tokens = message_tokens(message, OFFLINE)
-        entry = said(message, parent=self._parent, said_key=self._key, tokens=tokens, at=at)
-        self._parent, self._key = entry.id, entry.said_key
-        return entry
+            tokens, at = message_tokens(message, OFFLINE), held[index].at
+            entry = said(message, parent=self._parent, said_key=self._key, tokens=tokens, at=at)
+            self._parent, self._key = entry.id, entry.said_key
+            yield entry

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.talk import assistant, call, calls, entries, image, repeat, result, signed, tool, user
 
-from foldline.core.cut.elide import RESULT_FLOOR, elide, shrink
-from foldline.core.cut.elide import most_saved as most_saved_of
+from foldline.core.cut.elide import RESULT_FLOOR, candidates_in, elide, saving, shrink
 from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
@@ -14,15 +13,15 @@ USABLE = 4_000
 
 
 def most_saved(entry, usable):
-    return most_saved_of(entry, usable, OFFLINE, edits={}, out=frozenset())
+    return saving(candidates_in([entry], usable, OFFLINE, edits={}))
 
 
 def counted(*messages: Message) -> list[Said]:
     return entries(*messages, tokens=[message_tokens(message, OFFLINE) for message in messages])
 
 
-def shortened(kept, need, **more) -> tuple[Edit, ...]:
-    return shrink(kept, need, usable=USABLE, counter=OFFLINE, **{"edits": {}, **more})
+def shortened(kept, need, *, usable=USABLE, edits=None) -> tuple[Edit, ...]:
+    return shrink(candidates_in(kept, usable, OFFLINE, edits=edits or {}), need, OFFLINE)
 
 
 def lines(n: int) -> str:
@@ -113,12 +112,6 @@ def test_signed_thinking_stays_beside_a_text_that_gives():
     assert (edit.part, type(edit.replacement)) == (1, Text)
 
 
-def test_pinned_entries_are_spared():
-    kept = counted(user(lines(400)), calls("a"), tool("a", lines(400)))
-    assert shortened(kept, 100, spare=frozenset({kept[0].id, kept[2].id})) == ()
-    assert {e.entry for e in shortened(kept, 100, spare=frozenset({kept[2].id}))} == {kept[0].id}
-
-
 def test_a_part_edited_before_is_taken_as_it_is_then():
     kept = counted(calls("a", "b"), tool("a", lines(300)), tool("b", lines(100)))
     blank = Edit(kept[1].id, 0, "blanked", result("a", "[cleared]"), saved=2_000)
@@ -147,7 +140,7 @@ def test_as_much_as_needed_is_saved_or_as_much_as_may_be(counts, need, usable):
         assistant(lines(counts[0] * 4), *(call(i) for i in ids)),
         *(tool(i, lines(n)) for i, n in zip(ids, counts, strict=True)),
     )
-    edits = shrink(kept, need, usable=usable, counter=OFFLINE, edits={})
+    edits = shortened(kept, need, usable=usable)
     most = sum(most_saved(e, usable) for e in kept)
     assert sum(edit.saved for edit in edits) >= min(need, most)
     for edit in edits:

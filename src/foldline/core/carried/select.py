@@ -166,15 +166,10 @@ def _newest_texts(texts: Iterable[Carried]) -> list[Carried]:
     """
     newest: list[Carried] = []
     for quote in reversed(list(texts)):
-        if not any(_replaces(new, quote) for new in newest):
+        newer = (new for new in newest if new.kind == quote.kind)
+        if not any(new.sources == (SERVER,) or set(quote.sources) <= set(new.sources) for new in newer):
             newest.append(quote)
     return newest
-
-
-def _replaces(new: Carried, old: Carried) -> bool:
-    if new.kind != old.kind:
-        return False
-    return new.sources == (SERVER,) or set(old.sources) <= set(new.sources)
 
 
 def name_of(entry: Said) -> str:

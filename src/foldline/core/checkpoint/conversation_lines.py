@@ -26,7 +26,8 @@ def line_of(item: Item, text: str) -> str:
     """Write one item as a line of the page."""
     mark = MARKS.get(item.kind)
     if mark is not None:
-        return (mark.replace("]", f" {_name(item.by)}]", 1) if item.by else mark) + _escaped(text)
+        by = f" {one_line(item.by).replace(']', ')')}" if item.by else ""
+        return mark.replace("]", f"{by}]", 1) + _escaped(text)
     if item.kind in ("answer", "refused"):
         return _escaped(text, answer=item.kind == "answer")
     times = f" (x{item.calls})" if item.calls > 1 and item.kind != "looked" else ""
@@ -40,11 +41,6 @@ _TOLD_BELOW = {
     "called": " -> ",
     "edit": ": ",
 }  # what follows it on the line is repeated in the lines below
-
-
-def _name(by: str) -> str:
-    """Return a speaker's name in a form that is safe between brackets."""
-    return one_line(by).replace("]", ")")
 
 
 _STARTS = (

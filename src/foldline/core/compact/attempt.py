@@ -285,7 +285,8 @@ def _fill_more(room: Room, attempt: Attempt) -> SummarySteps[Attempt | None]:
             return (yield from fold_choice(room, choice, attempt.cost, model_failed=attempt.model_asked))
         except FloorExceeded:
             return None
-    if choice is not None and _keeps_all(choice, old.quoted):
+    shown = {entry.id for entry in (*choice.quoted, *choice.kept)} if choice is not None else set[str]()
+    if choice is not None and shown.issuperset(entry.id for entry in old.quoted):  # no summary covers them
         next_attempt = _with_choice(attempt, choice)
         if 0 <= next_attempt.spare < attempt.spare:
             return next_attempt
@@ -305,12 +306,6 @@ def _choose_more(room: Room, attempt: Attempt) -> Choice | None:
         return None
     same = choice.cut.index == old.cut.index
     return None if same and saved_by(choice.edits) >= saved_by(old.edits) else choice
-
-
-def _keeps_all(choice: Choice, quoted: Sequence[Said]) -> bool:
-    """Whether a choice keeps all messages that were quoted: the summary does not cover them."""
-    shown = {entry.id for entry in (*choice.quoted, *choice.kept)}
-    return all(entry.id in shown for entry in quoted)
 
 
 def _with_choice(attempt: Attempt, choice: Choice, ledger: Ledger | None = None) -> Attempt:

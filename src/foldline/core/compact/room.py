@@ -18,7 +18,7 @@ from foldline.core.carried.select import carry
 from foldline.core.checkpoint.checkpoint import make_checkpoint
 from foldline.core.compact.compaction_input import CompactionInput, frame
 from foldline.core.cut.edits import EditsOf, is_folded, merged, tokens_of
-from foldline.core.cut.elide import most_saved, shrink
+from foldline.core.cut.elide import Candidate, candidates_in, saving, shrink
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import summary_cap
 from foldline.core.decide.triggers import thresholds
@@ -87,8 +87,7 @@ class Room(msgspec.Struct, frozen=True):
         whole = self.tokens([entry])
         if entry.id in self.job.state.pins or is_folded(self.edits.get(entry.id, ())):
             return whole
-        removed = self.job.repairs.out
-        return max(0, whole - most_saved(entry, self.usable, self.job.counter, edits=self.edits, out=removed))
+        return max(0, whole - saving(self._candidates([entry], self.edits)))
 
     @property
     def least_kept(self) -> int:
@@ -105,17 +104,16 @@ class Room(msgspec.Struct, frozen=True):
         least: int | None = None,
     ) -> tuple[Edit, ...]:
         """Return elisions that save `over` tokens in entries; `spare` and pinned ones stay whole."""
-        return shrink(
-            [entry for entry in entries if not is_folded(edits.get(entry.id, ()))],
-            over,
-            usable=self.usable,
-            counter=self.job.counter,
-            edits=edits,
-            spare=frozenset((*self.job.state.pins, *(entry.id for entry in spare))),
-            out=self.job.repairs.out,
-            least=least,
-            recall=self.job.ask.recall,
-        )
+        stay = {*self.job.state.pins, *(entry.id for entry in spare)}
+        gives = (one for one in entries if one.id not in stay and not is_folded(edits.get(one.id, ())))
+        candidates = self._candidates(gives, edits, least)
+        return shrink(candidates, over, self.job.counter, recall=self.job.ask.recall)
+
+    def _candidates(
+        self, entries: Iterable[Said], edits: EditsOf, least: int | None = None
+    ) -> list[Candidate]:
+        out = self.job.repairs.out
+        return candidates_in(entries, self.usable, self.job.counter, edits=edits, out=out, least=least)
 
     def lead_edits(self, most: int = 0) -> tuple[Edit, ...]:
         """Elide leading system messages if they take more than a quarter of a target.

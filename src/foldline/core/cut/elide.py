@@ -12,7 +12,7 @@ size. In a message with several steps, all steps before the last may be shortene
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
@@ -234,7 +234,7 @@ RESULT_FLOOR = 24  # tokens that a shortened result keeps at least: the marker a
 LARGE = 10  # a message larger than usable / LARGE may be elided
 
 
-class _Candidate(msgspec.Struct):
+class Candidate(msgspec.Struct):
     """A part that may be shortened, with earlier edits applied, which `saved` some of its tokens."""
 
     entry: str
@@ -246,39 +246,15 @@ class _Candidate(msgspec.Struct):
     saved: int
 
 
-def most_saved(
-    entry: Said,
-    usable: int,
-    counter: Counter,
-    *,
-    edits: EditsOf,
-    out: AbstractSet[PartAt],
-) -> int:
-    """Return the most tokens that eliding can save in a message."""
-    return _saving(_candidates([entry], usable, counter, edits, frozenset(), out=out), 0)
-
-
 def shrink(
-    entries: Sequence[Said],
-    need: int,
-    *,
-    usable: int,
-    counter: Counter,
-    edits: EditsOf,
-    spare: frozenset[str] = frozenset(),
-    out: AbstractSet[PartAt] = frozenset(),
-    least: int | None = None,
-    recall: bool = True,
+    candidates: Sequence[Candidate], need: int, counter: Counter, *, recall: bool = True
 ) -> tuple[Edit, ...]:
     """Return elisions that save at least `need` tokens, or as many as is allowed.
 
-    `edits` are earlier ones: a part with an edit is shortened as it is after that. Entries in `spare` (pinned
-    ones) are not touched; parts in `out` are not in the view. Parts other than results keep `least` tokens
-    (default: usable / LARGE). With `recall`, markers say how to recall what is left out.
+    With `recall`, markers say how to recall what is left out.
     """
-    candidates = _candidates(entries, usable, counter, edits, spare, out=out, least=least)
     results = [candidate for candidate in candidates if candidate.result]
-    chosen = results if _saving(results, 0) >= need else candidates
+    chosen = results if saving(results) >= need else candidates
     level = _level(chosen, need)
     elisions: list[Edit] = []
     for candidate in chosen:
@@ -295,43 +271,47 @@ def shrink(
     return tuple(elisions)
 
 
-def _saving(candidates: Sequence[_Candidate], level: int) -> int:
+def saving(candidates: Sequence[Candidate], level: int = 0) -> int:
+    """Return the tokens that are saved by shortening all to `level`, or as far as is allowed."""
     return sum(max(0, candidate.tokens - max(level, candidate.floor)) for candidate in candidates)
 
 
-def _level(candidates: Sequence[_Candidate], need: int) -> int:
+def _level(candidates: Sequence[Candidate], need: int) -> int:
     """Return the largest common size that saves enough."""
     low, high = 0, max((candidate.tokens for candidate in candidates), default=0)
     while low < high:
         middle = (low + high + 1) // 2
-        if _saving(candidates, middle) >= need:
+        if saving(candidates, middle) >= need:
             low = middle
         else:
             high = middle - 1
     return low
 
 
-def _candidates(
-    entries: Sequence[Said],
+def candidates_in(
+    entries: Iterable[Said],
     usable: int,
     counter: Counter,
-    edits: EditsOf,
-    spare: frozenset[str],
     *,
-    out: AbstractSet[PartAt],
+    edits: EditsOf,
+    out: AbstractSet[PartAt] = frozenset(),
     least: int | None = None,
-) -> list[_Candidate]:
-    candidates: list[_Candidate] = []
+) -> list[Candidate]:
+    """Return the parts of entries that may be shortened.
+
+    `edits` are earlier ones: a part with an edit is shortened as it is after that. Parts in `out` are not in
+    the view. Parts other than results keep `least` tokens (default: usable / LARGE).
+    """
+    candidates: list[Candidate] = []
     for entry in entries:
-        if entry.id in spare:
-            continue
         edited = {edit.part: edit for edit in edits.get(entry.id, ())}
         large = entry.tokens > usable // LARGE
         last_start = last_step(entry.message) if large and entry.message.results else 0
         for index, original in enumerate(entry.message.parts):
             part = edited[index].replacement if index in edited else original
             result = isinstance(part, ToolResult)
-            elidable = result or (large and _may_elide(part))
+            unsigned = isinstance(part, Thinking) and part.signature is None
+            elidable = result or (large and (unsigned or isinstance(part, Text | ToolCall)))
             if part is None or not elidable or (entry.id, index) in out:
                 continue
             kept = usable // LARGE if least is None else least
@@ -339,9 +319,5 @@ def _candidates(
             tokens = part_tokens(part, counter)
             if tokens > floor:
                 saved = edited[index].saved if index in edited else 0
-                candidates.append(_Candidate(entry.id, index, part, tokens, floor, result, saved))
+                candidates.append(Candidate(entry.id, index, part, tokens, floor, result, saved))
     return candidates
-
-
-def _may_elide(part: Part | None) -> bool:
-    return isinstance(part, Text | ToolCall) or (isinstance(part, Thinking) and part.signature is None)

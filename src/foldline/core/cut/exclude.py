@@ -76,17 +76,12 @@ def exclusion(said: Sequence[Said], chosen: Iterable[Place], edits: EditsOf, cou
         entry = said[at]
         part, note = entry.message.parts[place], None
         if isinstance(part, ToolResult) and (at, place) not in late and calls.get((at, place)) not in taken:
-            note = _note(part, entry.id)
+            note = ToolResult(part.call_id, (Text(f"{TAKEN_OUT}{entry.id}]"),), is_error=part.is_error)
         earlier = (edit for edit in edits.get(entry.id, ()) if edit.part == place and edit.kind == EXCLUDED)
         saved = sum(edit.saved for edit in earlier) + part_tokens(part, counter)
         saved -= part_tokens(note, counter) if note is not None else 0
         result.append(Edit(entry.id, place, EXCLUDED, note, saved))
     return result
-
-
-def _note(result: ToolResult, entry: str) -> ToolResult:
-    text = Text(f"{TAKEN_OUT}{entry}]")
-    return ToolResult(result.call_id, (text,), is_error=result.is_error)
 
 
 def _with_partners(said: Sequence[Said], calls: Mapping[Place, Place], chosen: set[Place]) -> set[Place]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Counts
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
@@ -87,7 +87,9 @@ def prune(
         and not (result.call is not None and result.call.name in exempt)
         and not is_cleared(result.result.text)
     }
-    clean = _cleaner([result.call for result in wanted.values() if result.call is not None])
+    calls = (result.call for result in wanted.values() if result.call is not None)
+    arguments = "\n\n".join(_main_argument(call)[1].strip() for call in calls)
+    clean = str if redact(arguments) == arguments else redact  # whether any label holds a secret
     blanked = {index: _blanked(result, counter, date, clean) for index, result in wanted.items()}
     chosen = {index: edit for index, edit in blanked.items() if edit.saved > 0}
     freed = sum(edit.saved for edit in chosen.values())
@@ -157,12 +159,6 @@ def _old(results: Sequence[_Result], again: set[int], protect: int) -> set[int]:
             old.add(index)
         newest += results[index].tokens
     return old
-
-
-def _cleaner(calls: Iterable[ToolCall]) -> Clean:
-    """Return the function that redacts labels: `str` if no label holds a secret."""
-    values = "\n\n".join(_main_argument(call)[1].strip() for call in calls)
-    return str if redact(values) == values else redact
 
 
 def _blanked(result: _Result, counter: Counter, date: str, clean: Clean) -> Edit:
@@ -279,13 +275,10 @@ def _normal_path(path: str) -> str:
 
 @lru_cache(maxsize=1_024)  # few names of tools and arguments, checked at every call
 def _changes(name: str) -> bool:
-    return not CHANGING.isdisjoint(_words(name))
-
-
-def _words(name: str) -> frozenset[str]:
-    """Return the lower-case words in a name such as `old_string`, `newText` or `str-replace`."""
+    """Whether one of the words in a name such as `old_string`, `newText` or `str-replace` means a change."""
     spaced = "".join(f" {c}" if c.isupper() else c if c.isalnum() else " " for c in name)
-    return frozenset((*spaced.lower().split(), *name.lower().replace("-", "_").split("_")))
+    words = (*spaced.lower().split(), *name.lower().replace("-", "_").split("_"))
+    return not CHANGING.isdisjoint(words)
 
 
 def superseded(reads: Mapping[int, tuple[Read, int]]) -> set[int]:

@@ -81,19 +81,12 @@ def continuation(messages: Sequence[Message]) -> Continuation:
 
 def _continuation_at_calls(calls: tuple[ToolCall, ...]) -> Continuation:
     ids = tuple(call.id for call in calls)
-    if any(_ASKING_TOOL.search(call.name) for call in calls):
-        return Continuation("waiting", "calls", ids, question=_question_of_call(calls))
-    return Continuation("mid_tool", "calls", ids)
-
-
-def _question_of_call(calls: tuple[ToolCall, ...]) -> str:
-    for call in calls:
-        if isinstance(call.arguments, dict):
-            for key in ("question", "prompt", "message", "text"):
-                value = call.arguments.get(key)
-                if isinstance(value, str):
-                    return value
-    return ""
+    if not any(_ASKING_TOOL.search(call.name) for call in calls):
+        return Continuation("mid_tool", "calls", ids)
+    asked = [call.arguments for call in calls if isinstance(call.arguments, dict)]
+    values = (arguments.get(key) for arguments in asked for key in ("question", "prompt", "message", "text"))
+    question = next((value for value in values if isinstance(value, str)), "")
+    return Continuation("waiting", "calls", ids, question=question)
 
 
 def _continuation_at_end(reply: Message) -> Continuation:

@@ -27,11 +27,12 @@ def describe(policy: Policy) -> dict[str, str]:
     The keys: enabled, triggers, checked, gains, keeps, prunes, summary, summary_model; and `models` if the
     policy has values for single models.
     """
+    least = amount(policy.min_gain)
     parts = {
         "enabled": _enabled(policy),
         "triggers": _triggers(policy),
         "checked": ", ".join(MOMENTS.get(moment, moment) for moment in policy.check_at) or "never",
-        "gains": _gains(policy),
+        "gains": "anything" if least == "0" else f"≥ {least} if automatic",
         "keeps": _keeps(policy),
         "prunes": _prunes(policy),
         "summary": _summary(policy),
@@ -96,11 +97,6 @@ def _keeps(policy: Policy) -> str:
     kept += " or more" if policy.walk_back else ""
     crossing = [] if policy.cross_boundary else ["never across a boundary"]
     return "; ".join([kept, CUTS[policy.cut_rule], *crossing, *quoted])
-
-
-def _gains(policy: Policy) -> str:
-    least = amount(policy.min_gain)
-    return "anything" if least == "0" else f"≥ {least} if automatic"
 
 
 def _prunes(policy: Policy) -> str:

@@ -195,6 +195,8 @@ class Replay:
         return trigger_facts(self.state, ask, self._sizer, self._counter, ratio=self.scale.ratio, now=0.0)
 
     def _ask(self, reason: Reason, share: float = 1.0) -> FoldRequest:
+        # the provider's cache is taken never to expire
+        cache = Cache(int(self._tally.cached / self.scale.ratio), idle=0.0)
         ask = fold_request(
             self.state,
             self.policy,
@@ -204,15 +206,10 @@ class Replay:
             now=self._now,
             ratio=self.scale.ratio,
             share=share,
-            economy=self._economy(),
+            economy=Economy(self._price, cache) if self._price is not None else None,
             sizer=self._sizer,
         )
         return msgspec.structs.replace(ask, continuation=continuation_of(self.state))
-
-    def _economy(self) -> Economy | None:
-        """Return the prices of requests, assuming that the provider's cache never expires."""
-        cache = Cache(int(self._tally.cached / self.scale.ratio), idle=0.0)
-        return None if self._price is None else Economy(self._price, cache)
 
     def _count_refusal(self, refusal: Refuse | None) -> None:
         """Count a refusal, which a live session raises, once until the view has grown."""

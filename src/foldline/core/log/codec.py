@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
@@ -38,7 +39,8 @@ def encode(value: Any) -> bytes:
     try:
         return _encoder.encode(value)
     except (UnicodeEncodeError, OverflowError, ValueError):
-        return json.dumps(_finite(msgspec.to_builtins(value)), separators=(",", ":")).encode("ascii")
+        finite = _mapped(msgspec.to_builtins(value), _finite)
+        return json.dumps(finite, separators=(",", ":")).encode("ascii")
 
 
 def encode_utf8(value: Any) -> bytes:
@@ -59,7 +61,7 @@ def in_utf8(value: Any) -> Any:
     try:
         _encoder.encode(value)
     except (ValueError, OverflowError, TypeError):  # a lone surrogate, or a value that JSON cannot hold
-        return _without_surrogates(value)
+        return _mapped(value, lambda leaf: text_in_utf8(leaf) if isinstance(leaf, str) else leaf)
     return value
 
 
@@ -74,15 +76,14 @@ def text_in_utf8(text: str) -> str:
     return text
 
 
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return text_in_utf8(value)
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a JSON-like value with every key and every value that holds no others changed."""
     if isinstance(value, dict):
         fields = cast("dict[Any, Any]", value)
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in fields.items()}
+        return {change(key): _mapped(item, change) for key, item in fields.items()}
     if isinstance(value, list | tuple):
-        return [_without_surrogates(item) for item in cast("list[Any]", value)]
-    return value
+        return [_mapped(item, change) for item in cast("list[Any]", value)]
+    return change(value)
 
 
 def whole_escapes(raw: bytes) -> bytes:
@@ -93,14 +94,8 @@ def whole_escapes(raw: bytes) -> bytes:
 
 
 def _finite(value: Any) -> Any:
-    """Return a value with null for NaN and infinities, as in the plain encoding."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in cast("list[Any]", value)]
-    return value
+    """Return null for NaN and infinities, as in the plain encoding, and any other value as it is."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def decode(raw: bytes) -> Any:
