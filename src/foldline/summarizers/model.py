@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from foldline.core.checkpoint.check import Accepted, check
+from foldline.core.checkpoint.check import check
 from foldline.core.checkpoint.request import FAILED, Prefix, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import worded
 from foldline.core.decide.price import Price, added, cost
@@ -248,11 +248,11 @@ class ModelSummarizer:
             reply = await self._ask_bare(model, request, room, tally)
             answer = SummaryReply(reply.text, model.name, reply.stop)
             checked = check(answer, request, counter=self._counter)
-            if isinstance(checked, Accepted):
+            if isinstance(checked, str):
                 while len(self._parts) >= REMEMBERED:
                     self._parts.pop(next(iter(self._parts)))
-                self._parts[key] = checked.text
-                return checked.text
+                self._parts[key] = checked
+                return checked
             reason = checked.words
         raise _Unusable(f"the summary of a part was rejected: {reason}")
 

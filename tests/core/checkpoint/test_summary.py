@@ -11,7 +11,7 @@ from tests.support.growth import grows_in_step
 from tests.support.talk import assistant, call, entries, results, tool, user
 
 from foldline.core.checkpoint import prompts
-from foldline.core.checkpoint.check import Accepted, Rejected, check, unwrapped
+from foldline.core.checkpoint.check import Rejected, check, unwrapped
 from foldline.core.checkpoint.ground import ground
 from foldline.core.checkpoint.request import RequestKind, SummaryReply
 from foldline.core.checkpoint.summary import chunks, request, worded
@@ -152,7 +152,7 @@ def test_a_limit_below_the_requests_own_words_leaves_an_empty_conversation():
 
 
 def test_a_good_reply_is_accepted_as_it_is():
-    assert judged(GOOD) == Accepted(GOOD)
+    assert judged(GOOD) == GOOD
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_good_reply_is_accepted_as_it_is():
     ],
 )
 def test_wrappers_and_a_short_remark_before_it_are_taken_off(wrapped):
-    assert judged(wrapped) == Accepted(GOOD)
+    assert judged(wrapped) == GOOD
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_wrappers_and_a_short_remark_before_it_are_taken_off(wrapped):
     ],
 )
 def test_headings_may_be_written_in_another_style(variant):
-    assert isinstance(judged(variant), Accepted)
+    assert isinstance(judged(variant), str)
 
 
 REJECTED = {
@@ -243,7 +243,7 @@ def test_a_summary_larger_than_asked_or_than_its_input_is_rejected():
     tokens = LETTERS.count(GOOD)
     small = entries(user("hi"), tokens=10)
 
-    assert judged(GOOD, tokens=tokens) == Accepted(GOOD)
+    assert judged(GOOD, tokens=tokens) == GOOD
     assert judged(GOOD, tokens=tokens - 1) == Rejected(
         "too_large", f"{tokens} tokens where {tokens - 1} were asked for"
     )
@@ -265,7 +265,7 @@ def test_a_copy_of_the_conversation_is_rejected_and_a_quote_is_not():
     quote = SummaryReply(GOOD + "\n" + "\n".join(lines[:8]), "m")
 
     assert check(copy, wanted, counter=LETTERS) == Rejected("copy", "a copy of the conversation")
-    assert isinstance(check(quote, wanted, counter=LETTERS), Accepted)
+    assert isinstance(check(quote, wanted, counter=LETTERS), str)
 
 
 @pytest.mark.parametrize(
@@ -282,24 +282,22 @@ def test_a_summary_in_latin_letters_is_rejected_where_the_user_writes_in_others(
         "language", "not in the language that the user writes in"
     )
     own = SummaryReply(GOOD + f"\n- {said} {said}", "m")
-    assert isinstance(check(own, wanted, counter=LETTERS), Accepted)
+    assert isinstance(check(own, wanted, counter=LETTERS), str)
     mixed = Ledger(items=(Item("user", f"{said}\n" + "Traceback: the order was not found " * 9, "e1"),))
     wanted = msgspec.structs.replace(wanted, ledger=mixed)
-    assert isinstance(check(SummaryReply(GOOD, "m"), wanted, counter=LETTERS), Accepted), "logs are no words"
+    assert isinstance(check(SummaryReply(GOOD, "m"), wanted, counter=LETTERS), str), "logs are no words"
 
 
 def test_secrets_in_a_reply_are_not_stored():
     key = "gh" + "p_" + "a1B2c3D4e5" * 4
 
-    assert judged(GOOD.replace("(none)", key, 1)) == Accepted(
-        GOOD.replace("(none)", "[redacted: GitHub token]", 1)
-    )
+    stored = GOOD.replace("(none)", "[redacted: GitHub token]", 1)
+    assert judged(GOOD.replace("(none)", key, 1)) == stored
 
 
 def test_two_sentences_for_display_need_no_headings_but_must_not_go_on():
-    assert judged("The table was renamed. The migration is open.", kind="display") == Accepted(
-        "The table was renamed. The migration is open."
-    )
+    two = "The table was renamed. The migration is open."
+    assert judged(two, kind="display") == two
     assert judged("Okay, I rename it now.", kind="display") == Rejected(
         "continuation", "a continuation of the conversation"
     )
@@ -315,18 +313,18 @@ def test_a_reply_in_the_layout_that_was_asked_for_is_accepted(family, kind):
         for n, heading in enumerate(prompts.headings(family, kind))
     )
 
-    assert judged(text, kind=kind, policy=policy) == Accepted(text)
+    assert judged(text, kind=kind, policy=policy) == text
 
 
 def test_headings_can_be_given_by_the_caller():
-    assert judged("## Only\nthis one", headings=["Only"]) == Accepted("## Only\nthis one")
+    assert judged("## Only\nthis one", headings=["Only"]) == "## Only\nthis one"
     assert judged(GOOD, headings=["Other"]) == Rejected("headings", "without the headings Other")
 
 
 @given(st.text(max_size=300))
 def test_any_reply_is_judged_without_an_error(text):
     for kind in ("first", "display"):
-        assert isinstance(judged(text, kind=kind), Accepted | Rejected)
+        assert isinstance(judged(text, kind=kind), str | Rejected)
     assert unwrapped(unwrapped(text)) == unwrapped(unwrapped(unwrapped(text)))
 
 

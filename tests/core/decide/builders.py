@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
+from tests.support import talk
+
 from foldline.core.log.entries import Said
-from foldline.core.log.log import said
 from foldline.core.log.messages import Message, Usage
 from foldline.core.measure.tokens import message_tokens
 
@@ -26,16 +27,5 @@ def usage(total):
 
 def entries(messages: Iterable[Message | tuple[Message, int]]) -> list[Said]:
     """Chain messages into entries; a pair sets the tokens of its entry, all others are counted."""
-    made: list[Said] = []
-    for item in messages:
-        message, tokens = item if isinstance(item, tuple) else (item, message_tokens(item, LETTERS))
-        before = made[-1] if made else None
-        made.append(
-            said(
-                message,
-                parent=before.id if before else None,
-                said_key=before.said_key if before else "",
-                tokens=tokens,
-            )
-        )
-    return made
+    sized = [item if isinstance(item, tuple) else (item, message_tokens(item, LETTERS)) for item in messages]
+    return talk.entries(*(message for message, _ in sized), tokens=[tokens for _, tokens in sized])

@@ -24,12 +24,6 @@ COPIED = 0.8  # share of a reply that may be lines copied from the conversation
 Rejection = Literal["stopped", "continuation", "empty", "headings", "too_large", "copy", "loop", "language"]
 
 
-class Accepted(msgspec.Struct, frozen=True):
-    """A reply that is a summary; `text` is what of it is stored."""
-
-    text: str
-
-
 class Rejected(msgspec.Struct, frozen=True):
     """A rejected reply, with the reason in the words of the receipt and of the next request."""
 
@@ -42,8 +36,8 @@ CONTINUATION: Final = Rejected("continuation", "a continuation of the conversati
 
 def check(
     reply: SummaryReply, request: SummaryRequest, headings: Sequence[str] | None = None, *, counter: Counter
-) -> Accepted | Rejected:
-    """Say whether a reply may be stored (invariant 7), and as what text.
+) -> str | Rejected:
+    """Return what of a reply is stored as a summary (invariant 7), or why it is none.
 
     `headings` (default: those of the request's family and kind) must all be in it. Wrappers such as code
     fences, `<summary>` and `<analysis>`, and a short remark before the first heading, are taken off.
@@ -60,7 +54,7 @@ def check(
         or _repeating(text, request.folded)
         or _other_script(text, request)
     )
-    return rejected or Accepted(text)
+    return rejected or text
 
 
 _STOPS = {

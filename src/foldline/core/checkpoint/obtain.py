@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from foldline.core.checkpoint.check import Accepted, check
+from foldline.core.checkpoint.check import check
 from foldline.core.checkpoint.ground import ground, proven, with_proven
 from foldline.core.checkpoint.page import compose
 from foldline.core.checkpoint.request import FAILED, WORDS_SHARE, SummaryReply, SummaryRequest
@@ -83,8 +83,8 @@ def obtain(wanted: SummaryRequest, counter: Counter, asks: int = ASKS) -> Summar
             break
         asks -= 1
         checked = check(reply, wanted, counter=counter)
-        if isinstance(checked, Accepted):
-            return Obtained(_grounded(cost.on(reply), checked.text, wanted, counter), asks, model_asked)
+        if isinstance(checked, str):
+            return Obtained(_grounded(cost.on(reply), checked, wanted, counter), asks, model_asked)
         cost = cost.noting(f"a summary by {reply.summarizer} was rejected: {checked.words}")
         wanted = msgspec.structs.replace(wanted, attempt=attempt, rejected=checked.words)
     return Obtained(cost.on(_by_rule(wanted, counter)), asks, model_asked)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.carried.instructions import kind_of, on_compacting
 from foldline.core.carried.select import name_of, named, without_carried
 from foldline.core.carried.summaries import earlier_summaries, newest_summary
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
@@ -21,7 +20,7 @@ from foldline.core.checkpoint.obtain import ASKS, EDITED, FREE, OFFLINE, Cost, S
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import request
 from foldline.core.compact.choice import Choice, SecondPass, choose, restored
-from foldline.core.compact.compaction_input import CompactionInput, frame_before
+from foldline.core.compact.compaction_input import CompactionInput, frame_before, of_summaries
 from foldline.core.compact.receipt import constraint_figures, made_receipt, scrub_secrets, standing_in
 from foldline.core.compact.room import CHECKPOINT_LEAST, SPARE, Room, floor_of
 from foldline.core.cut.edits import edited_parts, flat, is_folded, merged, saved_by
@@ -133,18 +132,6 @@ def summary_request(proposal: Proposal, kind: RequestKind, goal: str | None, tok
         project=of_summaries(proposal.job),
     )
     return msgspec.structs.replace(wanted, secrets=bool(clean.secrets), refused=ask.reason == "overflow")
-
-
-def of_summaries(job: CompactionInput) -> str:
-    """Return what the session's instructions say about summaries, without duplicates."""
-    state, replaced = job.state, job.carry.replaces
-    instructions = [entry for entry in (*state.leading, *state.kept) if kind_of(entry.message) is not None]
-    texts = [
-        *(entry.message.text for entry in state.clean(instructions) if entry.id not in replaced),
-        *(text.text for text in job.carry.texts if text.kind == "instructions"),
-    ]
-    sections = (job.ask.project, *map(on_compacting, texts))
-    return "\n\n".join(dict.fromkeys(text for text in sections if text))
 
 
 def _previous_summary(proposal: Proposal) -> tuple[list[Said], str | None]:

@@ -23,8 +23,8 @@ from foldline.core.checkpoint.checkpoint import as_message, range_text
 from foldline.core.checkpoint.obtain import SummarySteps, obtain
 from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.checkpoint.summary import request
-from foldline.core.compact.attempt import CONSTRAINT_SHARE, of_summaries
-from foldline.core.compact.compaction_input import CompactionInput, frame
+from foldline.core.compact.attempt import CONSTRAINT_SHARE
+from foldline.core.compact.compaction_input import CompactionInput, frame, of_summaries
 from foldline.core.compact.receipt import (
     constraint_figures,
     made_receipt,

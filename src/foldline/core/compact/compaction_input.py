@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from foldline.core.carried.instructions import kind_of, on_compacting
 from foldline.core.carried.select import Carry
 from foldline.core.checkpoint.checkpoint import Frame
 from foldline.core.cut.cut import Cut
@@ -146,3 +147,15 @@ def frame_before(
         quoted=len(quoted),
         told=any(entry.message.role == "assistant" or entry.message.is_prompt for entry in kept),
     )
+
+
+def of_summaries(job: CompactionInput) -> str:
+    """Return what the session's instructions say about summaries, without duplicates."""
+    state, replaced = job.state, job.carry.replaces
+    instructions = [entry for entry in (*state.leading, *state.kept) if kind_of(entry.message) is not None]
+    texts = [
+        *(entry.message.text for entry in state.clean(instructions) if entry.id not in replaced),
+        *(text.text for text in job.carry.texts if text.kind == "instructions"),
+    ]
+    sections = (job.ask.project, *map(on_compacting, texts))
+    return "\n\n".join(dict.fromkeys(text for text in sections if text))

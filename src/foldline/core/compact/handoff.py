@@ -10,7 +10,7 @@ import msgspec
 
 from foldline.core.carried.instructions import kind_of
 from foldline.core.carried.select import Carry, carry, newest_messages
-from foldline.core.checkpoint.check import Accepted, check
+from foldline.core.checkpoint.check import check
 from foldline.core.checkpoint.checkpoint import fitted, make_checkpoint
 from foldline.core.checkpoint.obtain import EDITED, SummarySteps
 from foldline.core.checkpoint.request import FAILED, SummaryReply
@@ -147,6 +147,6 @@ def display(job: CompactionInput) -> SummarySteps[str]:
     reply = yield display_request
     if reply is not None and reply.stop != FAILED:
         checked = check(reply, display_request, counter=job.counter)
-        if isinstance(checked, Accepted):
-            return " ".join(Sweep(state.clean.secrets).text(checked.text).split())
+        if isinstance(checked, str):
+            return " ".join(Sweep(state.clean.secrets).text(checked).split())
     return two_sentences(ledger)

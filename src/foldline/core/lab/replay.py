@@ -29,7 +29,7 @@ from foldline.core.decide.overflow import share_left
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import resolve
 from foldline.core.decide.price import Cache, Economy, Price
-from foldline.core.decide.triggers import Compact, Refuse, StartDraft, has_grown, idle_in
+from foldline.core.decide.triggers import Compact, StartDraft, has_grown, idle_in
 from foldline.core.decide.watch import CommitDraft, TriggerFacts, Wait, Watch, WatchLimits
 from foldline.core.lab.tally import ReplayedTurn, Scale, Sums, Tally, common_tokens, filled
 from foldline.core.log.entries import Compacted, Pruned, Reason, Said
@@ -155,8 +155,10 @@ class Replay:
                 return _PendingBoundary(self._ask("threshold"), "draft", self._at_request)
             elif isinstance(due, Compact):
                 return _PendingBoundary(self._ask(due.reason), "trigger", self._at_request)
-            else:
-                self._count_refusal(due)
+            else:  # a refusal, which a live session raises, counts once until the view has grown
+                if due is not None and has_grown(self.state.tokens, self._refused_at, due.usable):
+                    self._refused_at = self.state.tokens
+                    self.sums.refused += 1
                 return None
 
     def _pays(self) -> bool:
@@ -210,12 +212,6 @@ class Replay:
             sizer=self._sizer,
         )
         return msgspec.structs.replace(ask, continuation=continuation_of(self.state))
-
-    def _count_refusal(self, refusal: Refuse | None) -> None:
-        """Count a refusal, which a live session raises, once until the view has grown."""
-        if refusal is not None and has_grown(self.state.tokens, self._refused_at, refusal.usable):
-            self._refused_at = self.state.tokens
-            self.sums.refused += 1
 
     # ---- the outcome of a boundary
 
@@ -313,19 +309,16 @@ class Replay:
         usage = None
         if not self._replying:
             usage = Usage(input=self.size, output=tokens)
-            self._request(usage.input)
+            turn = self._tally.request(usage.input, self.window)
+            if self._fills:
+                turn.contexts.append(usage.input)
+            if self._fills and turn.calls == 1 and self._overflowed_size is None:
+                turn.fills = filled(self.state.items(), self.scale.overhead_tokens)
+            self._overflow_handled = False
+            self._finish_draft_if_due()
         self._replying = True
         self._tally.reply((message.usage.output if message.usage is not None else 0) or tokens)
         self._push(entry, usage)
-
-    def _request(self, size: int) -> None:
-        turn = self._tally.request(size, self.window)
-        if self._fills:
-            turn.contexts.append(size)
-        if self._fills and turn.calls == 1 and self._overflowed_size is None:
-            turn.fills = filled(self.state.items(), self.scale.overhead_tokens)
-        self._overflow_handled = False
-        self._finish_draft_if_due()
 
     def _push(self, entry: Said, usage: Usage | None) -> None:
         if self._overflowed_size is not None:
