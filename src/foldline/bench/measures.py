@@ -7,31 +7,23 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
 
 import msgspec
 
 from foldline.bench.corpus import RULES, DirtyTalk, Messages, Talk, context, planted
 from foldline.bench.decision import called_tools, compare_calls, request, sample_calls
+from foldline.bench.folds import Figures, Folds, budget_of, means, plain, read_sessions, tokens
 from foldline.bench.live import run_session, timed
 from foldline.bench.public import BFCL, KIT, canaries, constraints, first_halves, survives
-from foldline.bench.system import LiveSystem, System, clock, message_texts, size
+from foldline.bench.system import LiveSystem, System, clock
 from foldline.catalogue import Catalogue
 from foldline.core.decide.price import cost
 from foldline.core.lab.retention import score, scored_message
-from foldline.core.log.entries import Said
-from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import ViewState
-from foldline.core.view_items import native_items
 from foldline.dialects import get
 from foldline.lab.report import usages
 from foldline.lab.scored_cuts import demands_at
-from foldline.lab.sources import session_files, steps
-from foldline.transcripts import read
-
-Figure = float | int | str | None
-Figures = dict[str, Figure]
 
 PRICED = "claude-sonnet-4-5"  # the model whose prices are used
 BUDGETS = (0.1, 0.05)  # of a fold, as shares of the session
@@ -42,7 +34,6 @@ CUTS = (0.5, 0.75)  # where a session is folded, as shares of it
 FULL_SIZES = (1_000, 10_000, 100_000)  # messages at which a turn is timed in a full run
 TURNS = 20  # timed at each size
 VIEW_EVERY = 1_000  # messages, while a session grows to a size
-OVER = 1.1  # times the budget that a view may take: token counts differ a little
 
 
 class BenchSetup(msgspec.Struct, frozen=True):
@@ -61,50 +52,6 @@ class BenchSetup(msgspec.Struct, frozen=True):
     def make_contexts(self) -> Iterable[Messages]:
         """Yield the sessions that are folded once."""
         return (context(self.context, self.seed + number) for number in range(self.contexts))
-
-
-class Folds:
-    """The folds of one measure, and the sizes of their views."""
-
-    def __init__(self, system: System) -> None:
-        self._system = system
-        self._ratios: list[float] = []
-        self._raised: list[Exception] = []
-
-    def text(self, messages: Messages, budget: int) -> str:
-        """Return the text of the view of one fold; "" if it raises."""
-        return "\n".join(message_texts(self.view(messages, budget)))
-
-    def view(self, messages: Messages, budget: int) -> Sequence[Any]:
-        """Return the view of one fold; an empty one if it raises."""
-        try:
-            view = self._system.make(budget)(messages)
-            self._ratios.append(sum(map(size, message_texts(view))) / budget)
-        except Exception as error:
-            self._raised.append(error)
-            return ()
-        return view
-
-    @property
-    def sizes(self) -> Figures:
-        """The figures of `FOLD_COLUMNS`; raises the system's error if no fold succeeded."""
-        if not self._ratios and self._raised:
-            raise self._raised[0]
-        return {
-            "view": statistics.fmean(self._ratios),
-            "over": sum(ratio > OVER for ratio in self._ratios),
-            "raised": len(self._raised),
-        }
-
-
-def tokens(messages: Messages) -> int:
-    """Return the size of a session."""
-    return sum(map(size, message_texts(messages)))
-
-
-def budget_of(messages: Messages, share: float) -> int:
-    """Return a share of a session's size."""
-    return int(share * tokens(messages))
 
 
 def measure_valid(system: System, setup: BenchSetup) -> Figures:
@@ -135,16 +82,6 @@ def measure_rules(system: System, setup: BenchSetup) -> Figures:
     return {**means(kept), **folds.sizes}
 
 
-def means(values: Mapping[str, Sequence[float]]) -> Figures:
-    """Return the mean of each figure."""
-    return {name: statistics.fmean(numbers) for name, numbers in values.items()}
-
-
-def plain(text: str) -> str:
-    """Normalise text for comparisons: without line breaks and JSON escapes."""
-    return " ".join(text.replace('\\"', '"').split())
-
-
 def measure_retention(system: System, setup: BenchSetup) -> Figures:
     """Cut sessions, fold the messages before the cut, and search for the names that later messages use."""
     folds, shares = Folds(system), defaultdict[str, list[float]](list)
@@ -159,14 +96,6 @@ def measure_retention(system: System, setup: BenchSetup) -> Figures:
                         shares[f"{name}_{share}"].append(value)
     cuts = len(shares.get(f"handle_{BUDGETS[0]}", ()))
     return {**means(shares), **folds.sizes, "cuts": cuts} if shares else {}
-
-
-def read_sessions(names: Sequence[str]) -> Iterable[Messages]:
-    """Yield the sessions of files, as messages of Chat Completions."""
-    for file in session_files(names):
-        entries = [step for step in steps(read(file)) if isinstance(step, Said)]
-        view = ViewState(entries, counter=OFFLINE).view()
-        yield get("openai-chat").render(native_items(view), whole=True).messages
 
 
 def measure_canaries(system: System, setup: BenchSetup) -> Figures:

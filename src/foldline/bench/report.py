@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from foldline.bench.measures import MEASURES, Column, Figure, Measure
+from foldline.bench.folds import Figure
+from foldline.bench.measures import MEASURES, Column, Measure
 from foldline.bench.run import Bench, SystemRow
 from foldline.bench.systems import FIRST
 

@@ -13,7 +13,8 @@ from io import StringIO
 
 import msgspec
 
-from foldline.bench.measures import MEASURES, BenchSetup, Figures
+from foldline.bench.folds import Figures
+from foldline.bench.measures import MEASURES, BenchSetup
 from foldline.bench.system import Kind, System, how_to_install, installed, machine
 from foldline.bench.systems import SYSTEMS
 from foldline.errors import InputError, did_you_mean

@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 from rich.text import Text
 
-from foldline.bench.measures import FULL_SIZES, MEASURES, BenchSetup, read_sessions
+from foldline.bench.folds import read_sessions
+from foldline.bench.measures import FULL_SIZES, MEASURES, BenchSetup
 from foldline.bench.report import filled_columns, headline, leads, page, run_details, table_lines
 from foldline.bench.run import Bench, run_bench, select_measures
 from foldline.bench.systems import FIRST, select_systems
