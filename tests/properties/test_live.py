@@ -40,8 +40,8 @@ def test_a_view_with_live_state_is_valid_in_every_dialect_and_found_again_in_a_l
     assert fold.boundary is not None
     found = recognise([message for message, _ in native_items(fold.view())])
     assert found is not None
-    assert found.text == fold.boundary.checkpoint.text
-    assert [one.name for one in found.live] == [one.name for one in fold.boundary.checkpoint.live]
+    assert found.checkpoint.text == fold.boundary.checkpoint.text
+    assert [one.name for one in found.checkpoint.live] == [one.name for one in fold.boundary.checkpoint.live]
     assert known_live(fold) == {one.name: one.text for one in fold.boundary.checkpoint.live}
 
 

@@ -196,7 +196,7 @@ def _closed(messages: Sequence[Any], dialect: str) -> Iterator[int]:
 def checkpoint_summary(messages: Sequence[Any], dialect: str) -> str:
     """The summary in the checkpoint of a folded list, "" where it has none."""
     found = recognise([get(dialect).decode(message) for message in messages])
-    return found.summary if found is not None else ""
+    return found.checkpoint.summary if found is not None else ""
 
 
 def constraints_in(summary: str) -> list[str]:

@@ -18,7 +18,7 @@ from foldline.core.carried.select import carry
 from foldline.core.checkpoint.checkpoint import make_checkpoint
 from foldline.core.compact.compaction_input import CompactionInput, frame
 from foldline.core.cut.edits import EditsOf, is_folded, merged, tokens_of
-from foldline.core.cut.elide import Candidate, candidates_in, saving, shrink
+from foldline.core.cut.elide import Elidable, candidates_in, saving, shrink
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import summary_cap
 from foldline.core.decide.triggers import thresholds
@@ -111,7 +111,7 @@ class Room(msgspec.Struct, frozen=True):
 
     def _candidates(
         self, entries: Iterable[Said], edits: EditsOf, least: int | None = None
-    ) -> list[Candidate]:
+    ) -> list[Elidable]:
         out = self.job.repairs.out
         return candidates_in(entries, self.usable, self.job.counter, edits=edits, out=out, least=least)
 

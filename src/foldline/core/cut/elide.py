@@ -234,7 +234,7 @@ RESULT_FLOOR = 24  # tokens that a shortened result keeps at least: the marker a
 LARGE = 10  # a message larger than usable / LARGE may be elided
 
 
-class Candidate(msgspec.Struct):
+class Elidable(msgspec.Struct):
     """A part that may be shortened, with earlier edits applied, which `saved` some of its tokens."""
 
     entry: str
@@ -247,7 +247,7 @@ class Candidate(msgspec.Struct):
 
 
 def shrink(
-    candidates: Sequence[Candidate], need: int, counter: Counter, *, recall: bool = True
+    candidates: Sequence[Elidable], need: int, counter: Counter, *, recall: bool = True
 ) -> tuple[Edit, ...]:
     """Return elisions that save at least `need` tokens, or as many as is allowed.
 
@@ -271,12 +271,12 @@ def shrink(
     return tuple(elisions)
 
 
-def saving(candidates: Sequence[Candidate], level: int = 0) -> int:
+def saving(candidates: Sequence[Elidable], level: int = 0) -> int:
     """Return the tokens that are saved by shortening all to `level`, or as far as is allowed."""
     return sum(max(0, candidate.tokens - max(level, candidate.floor)) for candidate in candidates)
 
 
-def _level(candidates: Sequence[Candidate], need: int) -> int:
+def _level(candidates: Sequence[Elidable], need: int) -> int:
     """Return the largest common size that saves enough."""
     low, high = 0, max((candidate.tokens for candidate in candidates), default=0)
     while low < high:
@@ -296,13 +296,13 @@ def candidates_in(
     edits: EditsOf,
     out: AbstractSet[PartAt] = frozenset(),
     least: int | None = None,
-) -> list[Candidate]:
+) -> list[Elidable]:
     """Return the parts of entries that may be shortened.
 
     `edits` are earlier ones: a part with an edit is shortened as it is after that. Parts in `out` are not in
     the view. Parts other than results keep `least` tokens (default: usable / LARGE).
     """
-    candidates: list[Candidate] = []
+    candidates: list[Elidable] = []
     for entry in entries:
         edited = {edit.part: edit for edit in edits.get(entry.id, ())}
         large = entry.tokens > usable // LARGE
@@ -319,5 +319,5 @@ def candidates_in(
             tokens = part_tokens(part, counter)
             if tokens > floor:
                 saved = edited[index].saved if index in edited else 0
-                candidates.append(Candidate(entry.id, index, part, tokens, floor, result, saved))
+                candidates.append(Elidable(entry.id, index, part, tokens, floor, result, saved))
     return candidates
