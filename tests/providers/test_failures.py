@@ -23,8 +23,8 @@ from foldline.catalogue.info import ModelInfo
 from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.window import Window
 from foldline.errors import FoldlineError, InputError, ProviderError
-from foldline.providers.failures import retry_after, unusable_proxy
-from foldline.providers.sdk import load
+from foldline.providers.access import load, unusable_proxy
+from foldline.providers.failures import retry_after
 
 TRANSIENT = {"rate", "overloaded", "server", "timeout", "connection", "malformed"}
 

@@ -37,7 +37,7 @@ from foldline.core.measure.window import Window
 from foldline.errors import InputError
 from foldline.files import expanded
 from foldline.providers import Provider, Retrying, get, missing
-from foldline.providers.failures import unusable_certificates
+from foldline.providers.access import unusable_certificates
 from foldline.session.events import EVERY, Event, WarningGiven
 from foldline.session.kept import kept_of
 from foldline.session.links import SUBAGENTS, origin

@@ -6,12 +6,12 @@ import json
 from collections.abc import Awaitable, Iterator, Sequence
 from typing import Any, Final, cast
 
-from foldline.core.log.messages import Message
 from foldline.core.measure.window import share
 from foldline.dialects import ANTHROPIC
-from foldline.providers.base import Call, Delta, Stop
+from foldline.providers.access import NO_KEY, withheld
+from foldline.providers.base import Call, Delta
 from foldline.providers.options import Body, Option
-from foldline.providers.sdk import NO_KEY, SDKProvider, withheld
+from foldline.providers.sdk import SDKProvider
 
 # The API requires a limit with every call and adds it to the input: the reserve of the default policy.
 MOST_REPLY: Final = 16_384
@@ -19,62 +19,6 @@ REPLY_SHARE: Final = 0.15
 LEAST_BUDGET: Final = 1_024  # the smallest thinking budget, in tokens
 
 _OFF: Final[tuple[Body, ...]] = ({"thinking": {"type": "disabled"}}, {})
-
-
-class Anthropic(SDKProvider):
-    """A model behind a Messages endpoint."""
-
-    dialect = ANTHROPIC
-    package = "anthropic"
-
-    def _client(self, sdk: Any, key: str | None, variable: str) -> Any:
-        credential = {"auth_token" if variable.endswith("AUTH_TOKEN") else "api_key": key or NO_KEY}
-        base_url, headers = self._access.base_url, {}
-        if base_url is not None:
-            headers = withheld(sdk, "ANTHROPIC_CUSTOM_HEADERS", key or NO_KEY)
-            base_url = base_url.rstrip("/").removesuffix("/v1")  # the SDK adds it
-        return sdk.AsyncAnthropic(**credential, base_url=base_url, max_retries=0, default_headers=headers)
-
-    def _request(self, call: Call) -> Body:
-        fields: Body = {"model": self.model, "messages": call.messages, "max_tokens": self._max_tokens(call)}
-        if call.system:
-            fields["system"] = call.system
-        return fields | ({"tools": call.tools} if call.tools else {})
-
-    def _max_tokens(self, call: Call) -> int:
-        if call.max_tokens is not None:
-            return call.max_tokens
-        window = self.info.window
-        return max(1, min(window.output, MOST_REPLY, share(window.context, REPLY_SHARE)))
-
-    def _optional(self, call: Call, *, stream: bool) -> Sequence[Option]:
-        del stream
-        options = self._compaction(call)
-        if call.thinking is None:
-            return options
-        forms: tuple[Body, ...] = _OFF
-        if call.thinking:
-            budget = max(LEAST_BUDGET, self._max_tokens(call) // 2)
-            forms = (
-                {"thinking": {"type": "adaptive", "display": "summarized"}},
-                {"thinking": {"type": "enabled", "budget_tokens": budget}},
-                {},
-            )
-        return (*options, Option(f"thinking {call.thinking}", ("thinking", "adaptive"), forms))
-
-    def _create(self, client: Any, fields: Body) -> Awaitable[Any]:
-        return client.messages.create(**fields)
-
-    def _assembler(self) -> MessageAssembler:
-        return MessageAssembler()
-
-    def _reason(self, body: Body) -> str:
-        return str(body.get("stop_reason") or "")
-
-    def _stop(self, body: Body, message: Message) -> Stop:
-        if self._reason(body) == "refusal":
-            return "refused"
-        return cast("Stop", message.stop) if message.stop in ("end", "tools", "length") else "error"
 
 
 class MessageAssembler:
@@ -166,3 +110,55 @@ class MessageAssembler:
             ):
                 return {"input": text}
             raise
+
+
+class Anthropic(SDKProvider):
+    """A model behind a Messages endpoint."""
+
+    dialect = ANTHROPIC
+    package = "anthropic"
+    assembler = MessageAssembler
+
+    def _client(self, sdk: Any, key: str | None, variable: str) -> Any:
+        credential = {"auth_token" if variable.endswith("AUTH_TOKEN") else "api_key": key or NO_KEY}
+        base_url, headers = self._access.base_url, {}
+        if base_url is not None:
+            headers = withheld(sdk, "ANTHROPIC_CUSTOM_HEADERS", key or NO_KEY)
+            base_url = base_url.rstrip("/").removesuffix("/v1")  # the SDK adds it
+        return sdk.AsyncAnthropic(**credential, base_url=base_url, max_retries=0, default_headers=headers)
+
+    def _request(self, call: Call) -> Body:
+        fields: Body = {"model": self.model, "messages": call.messages, "max_tokens": self._max_tokens(call)}
+        if call.system:
+            fields["system"] = call.system
+        return fields | ({"tools": call.tools} if call.tools else {})
+
+    def _max_tokens(self, call: Call) -> int:
+        if call.max_tokens is not None:
+            return call.max_tokens
+        window = self.info.window
+        return max(1, min(window.output, MOST_REPLY, share(window.context, REPLY_SHARE)))
+
+    def _optional(self, call: Call, *, stream: bool) -> Sequence[Option]:
+        del stream
+        options = self._compaction(call)
+        if call.thinking is None:
+            return options
+        forms: tuple[Body, ...] = _OFF
+        if call.thinking:
+            budget = max(LEAST_BUDGET, self._max_tokens(call) // 2)
+            forms = (
+                {"thinking": {"type": "adaptive", "display": "summarized"}},
+                {"thinking": {"type": "enabled", "budget_tokens": budget}},
+                {},
+            )
+        return (*options, Option(f"thinking {call.thinking}", ("thinking", "adaptive"), forms))
+
+    def _create(self, client: Any, fields: Body) -> Awaitable[Any]:
+        return client.messages.create(**fields)
+
+    def _reason(self, body: Body) -> str:
+        return str(body.get("stop_reason") or "")
+
+    def _is_refused(self, body: Body) -> bool:
+        return self._reason(body) == "refusal"

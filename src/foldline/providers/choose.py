@@ -11,11 +11,12 @@ import msgspec
 from foldline.catalogue import Catalogue, ModelInfo
 from foldline.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from foldline.errors import InputError, ProviderError, did_you_mean
+from foldline.providers.access import Access, installed
 from foldline.providers.anthropic import Anthropic
 from foldline.providers.base import Call, Delta, Provider, Reply
 from foldline.providers.openai.chat import OpenAIChat
 from foldline.providers.openai.responses import OpenAIResponses
-from foldline.providers.sdk import Access, SDKProvider, installed
+from foldline.providers.sdk import SDKProvider
 
 OFFLINE: Final = "offline"
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
-import os
 import re
 import socket
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
 
 from foldline.core.measure.overflow import overflow, refuses_roles
 from foldline.core.secrets.redact import redact
@@ -145,37 +141,6 @@ def _has_cause(error: BaseException | None, *kinds: type[BaseException]) -> bool
 def is_page(text: str) -> bool:
     """Return whether a text is a web page instead of an API's answer."""
     return text.lstrip().startswith("<")
-
-
-def unusable_proxy() -> str | None:
-    """Return the variable of a proxy with which the SDKs cannot make a client; None if there is none."""
-    exempt = os.environ.get("no_proxy", os.environ.get("NO_PROXY", ""))
-    if "*" in map(str.strip, exempt.split(",")):
-        return None
-    names = ("http_proxy", "https_proxy", "all_proxy")
-    variables = [name if name in os.environ else name.upper() for name in names]
-    return next((name for name in variables if not _is_usable(os.environ.get(name) or "http://")), None)
-
-
-def _is_usable(proxy: str) -> bool:
-    try:
-        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-        _ = parts.port  # raises ValueError for an invalid port
-    except ValueError:
-        return False
-    socks = parts.scheme in ("socks5", "socks5h") and importlib.util.find_spec("socksio") is not None
-    return socks or parts.scheme in ("http", "https")
-
-
-def unusable_certificates() -> str | None:
-    """Return what is wrong with SSL_CERT_FILE, and what to do; None if it is unset or can be used."""
-    if not (file := os.environ.get("SSL_CERT_FILE")):
-        return None
-    try:
-        ssl.create_default_context(cafile=file)
-    except OSError as error:
-        return f"SSL_CERT_FILE={file} cannot be used: {error.strerror or error}; correct or unset it"
-    return None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

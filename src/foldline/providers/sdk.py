@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
-import importlib.util
 import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
 from typing import Any, ClassVar, Final, Protocol, TypeVar, cast
-
-import msgspec
 
 from foldline import tracing
 from foldline.catalogue import ModelInfo
@@ -20,54 +15,17 @@ from foldline.core.log.codec import in_utf8
 from foldline.core.log.messages import Message, Opaque, Text, Thinking
 from foldline.core.measure.overflow import overflow, silent
 from foldline.dialects import get as dialect_of
-from foldline.errors import InputError, ProviderError
+from foldline.errors import ProviderError
+from foldline.providers.access import Access, load, unusable_certificates, unusable_proxy
 from foldline.providers.base import PATIENCE, Call, Delta, Reply, Stop, traced
-from foldline.providers.failures import (
-    Scrub,
-    WebPage,
-    from_body,
-    from_sdk,
-    is_page,
-    scrub_with,
-    unusable_certificates,
-    unusable_proxy,
-)
+from foldline.providers.failures import Scrub, WebPage, from_body, from_sdk, is_page, scrub_with
 from foldline.providers.options import Body, Option, Options
 from foldline.tracing import Span
 
 T = TypeVar("T")
 
 LAST: Final = 10.0  # seconds to wait for the usage, or the end, of a stream after the reply is complete
-NO_KEY = "none"  # the SDKs require a key; servers that need none ignore it
 _HIDDEN = ("reasoning", "redacted_thinking")  # kinds of parts with thinking that is not readable
-
-
-class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider's URL and key, which is read from `variables` at the first call unless `key` is set.
-
-    No repr shows the key. `keyless`: the server may not need one.
-    """
-
-    base_url: str | None = None
-    variables: tuple[str, ...] = ()
-    key: str | None = None
-    keyless: bool = False
-
-    def __repr__(self) -> str:
-        """Show everything but the key."""
-        return f"Access(base_url={self.base_url!r}, variables={self.variables!r}, keyless={self.keyless!r})"
-
-    def find_key(self) -> tuple[str, str] | None:
-        """Return the key and its variable ("" if the caller passed the key); None if there is no key."""
-        keys = [(self.key or "", ""), *((os.environ.get(name, ""), name) for name in self.variables)]
-        return next(((key.strip(), name) for key, name in keys if key.strip()), None)
-
-
-def withheld(sdk: Any, variable: str, key: str) -> Body:
-    """Return headers that cancel those which an SDK reads from a variable: they are for its own server."""
-    names = [line.partition(":")[0].strip() for line in os.environ.get(variable, "").split("\n")]
-    replacements = {"authorization": f"Bearer {key}"}
-    return {name: replacements.get(name.lower()) or sdk.Omit() for name in names if name}
 
 
 class Assembler(Protocol):
@@ -97,6 +55,7 @@ class SDKProvider(ABC):
 
     dialect: str
     package: ClassVar[str]  # the SDK's module, and the name of the extra that installs it
+    assembler: ClassVar[type[Assembler]]
 
     def __init__(self, name: str, model: str, access: Access, info: ModelInfo, *, client: Any = None) -> None:
         self.name = name
@@ -129,16 +88,18 @@ class SDKProvider(ABC):
         """Send the request through the SDK."""
 
     @abstractmethod
-    def _assembler(self) -> Assembler:
-        """Make the assembler of a stream."""
-
-    @abstractmethod
-    def _stop(self, body: Body, message: Message) -> Stop:
-        """Return why the reply ended."""
-
-    @abstractmethod
     def _reason(self, body: Body) -> str:
         """Return the API's word for why the reply ended."""
+
+    @abstractmethod
+    def _is_refused(self, body: Body) -> bool:
+        """Return whether the model refused to reply."""
+
+    def _stop(self, body: Body, message: Message) -> Stop:
+        """Return why the reply ended."""
+        if self._is_refused(body):
+            return "refused"
+        return cast("Stop", message.stop) if message.stop in ("end", "tools", "length") else "error"
 
     # ---- the provider
 
@@ -157,7 +118,7 @@ class SDKProvider(ABC):
         If the server does not stream, the text is one piece.
         """
         patience = call.timeout or PATIENCE
-        assembler = self._assembler()
+        assembler = self.assembler()
         with _chat(self.package, self.model, call, stream=True) as span, self._as_provider_errors():
             events = await _within(patience, self._send(call, stream=True))
             try:
@@ -302,19 +263,6 @@ class SDKProvider(ABC):
 
     def _error(self, text: str, kind: Any) -> ProviderError:
         return ProviderError(text, kind=kind, provider=self.name)
-
-
-def load(package: str) -> Any:
-    """Import an SDK; raises InputError with what to install."""
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise InputError(f"{package} is not installed: pip install 'foldline[{package}]'") from error
-
-
-def installed(package: str) -> bool:
-    """Return whether an SDK can be imported, without importing it."""
-    return importlib.util.find_spec(package) is not None
 
 
 def _is_empty(message: Message) -> bool:

@@ -46,8 +46,8 @@ class Connection:
             with contextlib.suppress(ConnectionError, h11.RemoteProtocolError):
                 while (received := await self._receive()) is not None:
                     wire = await self._handle(received)
-                    if received.method == "HEAD":
-                        wire = without_body(wire)
+                    if received.method == "HEAD":  # only the head, with the length of the body
+                        wire = msgspec.structs.replace(wire, pieces=(), length=_body_length(wire))
                     if not await self._send(wire):
                         return
                     if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
@@ -131,11 +131,6 @@ class Connection:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
             self._writer.transport.abort()
         return False
-
-
-def without_body(wire: Wire) -> Wire:
-    """Return the response to a HEAD request: only the head, with the length of the body."""
-    return msgspec.structs.replace(wire, pieces=(), length=_body_length(wire))
 
 
 def _body_length(wire: Wire) -> int:

@@ -10,10 +10,10 @@ from foldline.catalogue import ModelInfo
 from foldline.core.log.codec import decode, encode
 from foldline.core.measure.window import Window
 from foldline.errors import ProviderError
+from foldline.providers.access import Access
 from foldline.providers.base import Call, Delta, Provider, Reply
 from foldline.providers.choose import CLASSES
 from foldline.providers.failures import from_body, scrub_with
-from foldline.providers.sdk import Access
 from foldline.testing.request import Asked
 from foldline.testing.wire import Served, Wire, wait_for
 

@@ -93,9 +93,7 @@ class Scripted(AsProvider):
         try:
             self._check(request)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise api_of(request.dialect).bad(
-                f"a field of the request has the wrong type: {error}"
-            ) from error
+            raise Refusal(400, f"a field of the request has the wrong type: {error}") from error
         item = self._next_item(request)
         if isinstance(item, Refusal):
             raise item
@@ -121,7 +119,7 @@ class Scripted(AsProvider):
     def refuse_body(self, dialect: str, text: str) -> Wire:
         """Answer a body that is not a JSON object."""
         api = api_of(dialect)
-        return api.refuse(api.bad(api.bad_json.format(text=text)))
+        return api.refuse(Refusal(400, api.bad_json.format(text=text)))
 
     def count(self, request: Asked) -> int:
         """Count the input of a request in the model's tokens."""
@@ -136,7 +134,7 @@ class Scripted(AsProvider):
         """Check a request; raises the Refusal that its provider would send. Sets `request.tokens`."""
         api = api_of(request.dialect)
         if not request.model:
-            raise api.bad(api.no_model)
+            raise Refusal(400, api.no_model)
         if not self._any_model and request.model not in self.models:
             raise api.unknown_model(request.model)
         api.check(request, self._signer, prefill=self._prefill)
@@ -145,7 +143,7 @@ class Scripted(AsProvider):
         roles = [message.get("role") for message in request.messages] if self._alternation else []
         for previous, role in pairwise(roles):
             if role == previous and role in ("user", "assistant"):
-                raise api.bad(_ALTERNATE.format(role=role))
+                raise Refusal(400, _ALTERNATE.format(role=role))
         request.tokens = self._meter.count(request)
         cap = request.max_tokens
         if cap is not None and cap > self.window.output:
@@ -187,7 +185,7 @@ class Scripted(AsProvider):
         stop: Stop = "length" if cut else answer.stop or ("tools" if calls else "end")
         output = self._output(text, calls, thinking)
         usage = answer.usage or self._usage(request, output)
-        if self._starved(request):
+        if self._overflow == "starve" and request.tokens >= self.window.context:
             text, calls, thinking, stop = "", (), None, "length"
             usage = Usage(input=self.window.context)
         signature = None if thinking is None else self._sign(request, thinking)
@@ -209,9 +207,6 @@ class Scripted(AsProvider):
         if self._overflow == "truncate" and usage.total - output > limit:
             return Usage(input=limit, output=output)
         return usage
-
-    def _starved(self, request: Asked) -> bool:
-        return self._overflow == "starve" and request.tokens >= self.window.context
 
     def _sign(self, request: Asked, thinking: str) -> str:
         if request.dialect == ANTHROPIC:

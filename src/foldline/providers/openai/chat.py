@@ -9,90 +9,16 @@ from typing import Any, Final, cast
 from foldline.core.log.messages import Message
 from foldline.dialects import OPENAI_CHAT
 from foldline.dialects.in_turn import in_turn
+from foldline.dialects.payload import fields_of, items_of
+from foldline.providers.access import NO_KEY, withheld
 from foldline.providers.base import Call, Delta, Stop
 from foldline.providers.options import Body, Option
-from foldline.providers.sdk import NO_KEY, SDKProvider, withheld
+from foldline.providers.sdk import SDKProvider
 
 _OFF: Final[tuple[Body, ...]] = ({"reasoning_effort": "none"}, {"reasoning_effort": "minimal"}, {})
 _ON: Final[tuple[Body, ...]] = ({"reasoning_effort": "medium"}, {})
 _THOUGHTS: Final = ("reasoning_content", "reasoning")
 _TEXTS: Final = (*_THOUGHTS, "content", "refusal")  # fields of a message that come in pieces
-
-
-class OpenAISDK(SDKProvider):
-    """The parts that both of OpenAI's APIs share."""
-
-    package = "openai"
-
-    @property
-    def official(self) -> bool:
-        """Whether no other server was named."""
-        return self._access.base_url is None
-
-    def _client(self, sdk: Any, key: str | None, variable: str) -> Any:
-        del variable
-        omitted: Body = {}
-        if not self.official:
-            omitted = withheld(sdk, "OPENAI_CUSTOM_HEADERS", key or NO_KEY)
-            omitted |= {"OpenAI-Organization": sdk.Omit(), "OpenAI-Project": sdk.Omit()}
-        return sdk.AsyncOpenAI(
-            api_key=key or NO_KEY, base_url=self._access.base_url, max_retries=0, default_headers=omitted
-        )
-
-
-class OpenAIChat(OpenAISDK):
-    """A model behind a Chat Completions endpoint."""
-
-    dialect = OPENAI_CHAT
-
-    def _request(self, call: Call) -> Body:
-        system = [{"role": "system", "content": call.system}] if call.system else []
-        messages = [*system, *call.messages]
-        if not self.official:
-            messages = in_turn(messages, OPENAI_CHAT)
-        fields: Body = {"model": self.model, "messages": messages}
-        return fields | ({"tools": call.tools} if call.tools else {})
-
-    def _optional(self, call: Call, *, stream: bool) -> Sequence[Option]:
-        options: list[Option] = []
-        if call.max_tokens is not None:
-            forms = ({"max_completion_tokens": call.max_tokens}, {"max_tokens": call.max_tokens})
-            # a server that does not know the new name may ignore it: the reply would have no limit
-            ordered = forms if self.official else forms[::-1]
-            options.append(Option("limit", ("max_tokens", "max_completion_tokens"), ordered))
-        if stream:
-            usage = {"stream_options": {"include_usage": True}}
-            options.append(Option("usage", ("stream_options", "include_usage"), (usage, {})))
-        if call.thinking is not None:
-            options.append(self._thinking(on=call.thinking))
-        return options
-
-    def _thinking(self, *, on: bool) -> Option:
-        forms: tuple[Body, ...] = _ON if on else _OFF
-        if not self.official:  # vLLM, SGLang and llama.cpp switch thinking by the chat template
-            forms = ({"extra_body": {"chat_template_kwargs": {"enable_thinking": on}}}, {})
-        return Option(f"thinking {on}", ("reasoning", "chat_template_kwargs", "thinking"), forms)
-
-    def _create(self, client: Any, fields: Body) -> Awaitable[Any]:
-        return client.chat.completions.create(**fields)
-
-    def _assembler(self) -> ChatAssembler:
-        return ChatAssembler()
-
-    def _reason(self, body: Body) -> str:
-        return str(_choice(body).get("finish_reason") or "")
-
-    def _stop(self, body: Body, message: Message) -> Stop:
-        native = _choice(body).get("message")
-        refusal = cast("Body", native).get("refusal") if isinstance(native, dict) else None
-        if self._reason(body) == "content_filter" or refusal:
-            return "refused"
-        if message.stop == "end" and message.calls:
-            return "tools"  # some servers send `stop` after a call
-        if message.stop in ("end", "tools", "length"):
-            return cast("Stop", message.stop)
-        # servers invent reasons: a reply with content is not a failure
-        return "error" if message.stop or not message.parts else "tools" if message.calls else "end"
 
 
 class ChatAssembler:
@@ -116,17 +42,13 @@ class ChatAssembler:
         choice = _choice(event)
         self._reason = choice.get("finish_reason") or self._reason
         self.ended = self.answered and bool(event.get("usage"))
-        delta = choice.get("delta")
-        if not isinstance(delta, dict):
-            return
-        fields = cast("Body", delta)
-        yield from self._take_texts(fields)
-        for call in cast("list[Any]", fields.get("tool_calls") or ()):
+        delta = fields_of(choice.get("delta"))
+        yield from self._take_texts(delta)
+        for call in cast("list[Any]", delta.get("tool_calls") or ()):
             if isinstance(call, dict):
                 yield self._take_call(cast("Body", call))
-        details = fields.get("reasoning_details")  # OpenRouter: blocks to send back unchanged
-        if isinstance(details, list):
-            self._message.setdefault("reasoning_details", []).extend(cast("list[Any]", details))
+        if details := items_of(delta.get("reasoning_details")):  # OpenRouter: blocks to send back unchanged
+            self._message.setdefault("reasoning_details", []).extend(details)
 
     @property
     def answered(self) -> bool:
@@ -194,6 +116,78 @@ def _with_arguments(call: Body, text: str) -> Body:
 
 
 def _choice(body: Body) -> Body:
-    choices = body.get("choices")
-    first = cast("list[Any]", choices)[0] if isinstance(choices, list) and choices else None
-    return cast("Body", first) if isinstance(first, dict) else {}
+    return fields_of(next(iter(items_of(body.get("choices"))), None))
+
+
+class OpenAISDK(SDKProvider):
+    """The parts that both of OpenAI's APIs share."""
+
+    package = "openai"
+
+    @property
+    def official(self) -> bool:
+        """Whether no other server was named."""
+        return self._access.base_url is None
+
+    def _client(self, sdk: Any, key: str | None, variable: str) -> Any:
+        del variable
+        omitted: Body = {}
+        if not self.official:
+            omitted = withheld(sdk, "OPENAI_CUSTOM_HEADERS", key or NO_KEY)
+            omitted |= {"OpenAI-Organization": sdk.Omit(), "OpenAI-Project": sdk.Omit()}
+        return sdk.AsyncOpenAI(
+            api_key=key or NO_KEY, base_url=self._access.base_url, max_retries=0, default_headers=omitted
+        )
+
+
+class OpenAIChat(OpenAISDK):
+    """A model behind a Chat Completions endpoint."""
+
+    dialect = OPENAI_CHAT
+    assembler = ChatAssembler
+
+    def _request(self, call: Call) -> Body:
+        system = [{"role": "system", "content": call.system}] if call.system else []
+        messages = [*system, *call.messages]
+        if not self.official:
+            messages = in_turn(messages, OPENAI_CHAT)
+        fields: Body = {"model": self.model, "messages": messages}
+        return fields | ({"tools": call.tools} if call.tools else {})
+
+    def _optional(self, call: Call, *, stream: bool) -> Sequence[Option]:
+        options: list[Option] = []
+        if call.max_tokens is not None:
+            forms = ({"max_completion_tokens": call.max_tokens}, {"max_tokens": call.max_tokens})
+            # a server that does not know the new name may ignore it: the reply would have no limit
+            ordered = forms if self.official else forms[::-1]
+            options.append(Option("limit", ("max_tokens", "max_completion_tokens"), ordered))
+        if stream:
+            usage = {"stream_options": {"include_usage": True}}
+            options.append(Option("usage", ("stream_options", "include_usage"), (usage, {})))
+        if call.thinking is not None:
+            options.append(self._thinking(on=call.thinking))
+        return options
+
+    def _thinking(self, *, on: bool) -> Option:
+        forms: tuple[Body, ...] = _ON if on else _OFF
+        if not self.official:  # vLLM, SGLang and llama.cpp switch thinking by the chat template
+            forms = ({"extra_body": {"chat_template_kwargs": {"enable_thinking": on}}}, {})
+        return Option(f"thinking {on}", ("reasoning", "chat_template_kwargs", "thinking"), forms)
+
+    def _create(self, client: Any, fields: Body) -> Awaitable[Any]:
+        return client.chat.completions.create(**fields)
+
+    def _reason(self, body: Body) -> str:
+        return str(_choice(body).get("finish_reason") or "")
+
+    def _is_refused(self, body: Body) -> bool:
+        refusal = fields_of(_choice(body).get("message")).get("refusal")
+        return self._reason(body) == "content_filter" or bool(refusal)
+
+    def _stop(self, body: Body, message: Message) -> Stop:
+        stop = super()._stop(body, message)
+        if stop == "end" and message.calls:
+            return "tools"  # some servers send `stop` after a call
+        if stop == "error" and not message.stop and message.parts:
+            return "tools" if message.calls else "end"  # a reply with content is not a failure
+        return stop

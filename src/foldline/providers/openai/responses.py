@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from foldline.core.log.messages import Message
 from foldline.dialects import OPENAI_RESPONSES
+from foldline.dialects.payload import fields_of, items_of
 from foldline.errors import ProviderError
 from foldline.providers.base import Call, Delta, Stop
 from foldline.providers.openai.chat import OpenAISDK
@@ -28,46 +29,6 @@ _CALLS: Final = {"function_call", "custom_tool_call"}
 _ENDS: Final = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
 
 
-class OpenAIResponses(OpenAISDK):
-    """A model behind a Responses endpoint."""
-
-    dialect = OPENAI_RESPONSES
-
-    def _request(self, call: Call) -> Body:
-        fields: Body = {"model": self.model, "input": call.messages, "store": False}
-        if call.system:
-            fields["instructions"] = call.system
-        if call.tools:
-            fields["tools"] = call.tools
-        return fields | ({"max_output_tokens": call.max_tokens} if call.max_tokens is not None else {})
-
-    def _optional(self, call: Call, *, stream: bool) -> Sequence[Option]:
-        del stream
-        options = [*self._compaction(call), Option("sealed", ("include", "ncrypted"), _SEALED)]
-        if call.thinking is not None:
-            forms = _ON if call.thinking else _OFF
-            options.append(Option(f"thinking {call.thinking}", ("reasoning", "summary"), forms))
-        return options
-
-    def _create(self, client: Any, fields: Body) -> Awaitable[Any]:
-        return client.responses.create(**fields)
-
-    def _assembler(self) -> ResponseAssembler:
-        return ResponseAssembler()
-
-    def _reason(self, body: Body) -> str:
-        details = body.get("incomplete_details")
-        reason = cast("Body", details).get("reason") if isinstance(details, dict) else None
-        return str(reason or body.get("status") or "")
-
-    def _stop(self, body: Body, message: Message) -> Stop:
-        if body.get("status") == "cancelled":
-            raise ProviderError("the server cancelled the reply", kind="cancelled", provider=self.name)
-        if self._reason(body) == "content_filter" or _refused(body):
-            return "refused"
-        return cast("Stop", message.stop) if message.stop in ("end", "tools", "length") else "error"
-
-
 class ResponseAssembler:
     """Take the events of a stream, the last of which holds the Response."""
 
@@ -81,13 +42,12 @@ class ResponseAssembler:
     def take(self, event: Body) -> Iterator[Delta]:
         """Take the next event; yield its text, its thinking and pieces of calls."""
         kind, place = event.get("type"), event.get("output_index")
-        piece = event.get("delta")
+        piece, item = event.get("delta"), fields_of(event.get("item"))
         if kind in _ENDS and isinstance(event.get("response"), dict):
             self._response = event["response"]
         elif kind == "error":
             self._response = {"error": event.get("error") or event, "status": "failed"}
-        elif kind == "response.output_item.added" and _kind(event) in _CALLS:
-            item = cast("Body", event["item"])
+        elif kind == "response.output_item.added" and item.get("type") in _CALLS:
             index = self._calls.setdefault(place, len(self._calls))
             yield Delta("call", index=index, id=item.get("call_id"), name=item.get("name"))
         elif kind == "response.output_item.done" and isinstance(place, int):
@@ -114,15 +74,40 @@ class ResponseAssembler:
         return {**response, "output": [self._items[place] for place in sorted(self._items)]}
 
 
-def _kind(event: Body) -> Any:
-    item = event.get("item")
-    return cast("Body", item).get("type") if isinstance(item, dict) else None
+class OpenAIResponses(OpenAISDK):
+    """A model behind a Responses endpoint."""
 
+    dialect = OPENAI_RESPONSES
+    assembler = ResponseAssembler
 
-def _refused(body: Body) -> bool:
-    """Whether the model's message is a refusal."""
-    output = body.get("output")
-    items = cast("list[Any]", output) if isinstance(output, list) else []
-    contents = [cast("Body", item).get("content") for item in items if isinstance(item, dict)]
-    parts = [part for content in contents if isinstance(content, list) for part in cast("list[Any]", content)]
-    return any(isinstance(part, dict) and cast("Body", part).get("type") == "refusal" for part in parts)
+    def _request(self, call: Call) -> Body:
+        fields: Body = {"model": self.model, "input": call.messages, "store": False}
+        if call.system:
+            fields["instructions"] = call.system
+        if call.tools:
+            fields["tools"] = call.tools
+        return fields | ({"max_output_tokens": call.max_tokens} if call.max_tokens is not None else {})
+
+    def _optional(self, call: Call, *, stream: bool) -> Sequence[Option]:
+        del stream
+        options = [*self._compaction(call), Option("sealed", ("include", "ncrypted"), _SEALED)]
+        if call.thinking is not None:
+            forms = _ON if call.thinking else _OFF
+            options.append(Option(f"thinking {call.thinking}", ("reasoning", "summary"), forms))
+        return options
+
+    def _create(self, client: Any, fields: Body) -> Awaitable[Any]:
+        return client.responses.create(**fields)
+
+    def _reason(self, body: Body) -> str:
+        return str(fields_of(body.get("incomplete_details")).get("reason") or body.get("status") or "")
+
+    def _is_refused(self, body: Body) -> bool:
+        contents = [items_of(fields_of(item).get("content")) for item in items_of(body.get("output"))]
+        kinds = [fields_of(part).get("type") for content in contents for part in content]
+        return self._reason(body) == "content_filter" or "refusal" in kinds
+
+    def _stop(self, body: Body, message: Message) -> Stop:
+        if body.get("status") == "cancelled":
+            raise ProviderError("the server cancelled the reply", kind="cancelled", provider=self.name)
+        return super()._stop(body, message)

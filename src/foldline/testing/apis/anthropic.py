@@ -108,37 +108,34 @@ class AnthropicApi(ModelApi):
     no_model = "model: Field required"
     bad_json = "The request body is not valid JSON: {text}"
 
-    def bad(self, text: str) -> Refusal:
-        """Return the refusal of a bad request."""
-        return _bad(text)
-
     def unknown_model(self, model: str) -> Refusal:
         """Return the refusal of a model that the server does not have."""
-        return Refusal(404, f"model: {model}", kind="not_found_error")
+        return Refusal(404, f"model: {model}")
 
     def check(self, request: Asked, signer: Signer, *, prefill: bool) -> None:
         """Check parameters, messages, thinking and signatures."""
         body = request.body
         for key in ("messages", "max_tokens"):
             if body.get(key) is None:
-                raise _bad(f"{key}: Field required")
+                raise Refusal(400, f"{key}: Field required")
         cap = body["max_tokens"]
         if not isinstance(cap, int) or isinstance(cap, bool):
-            raise _bad("max_tokens: Input should be a valid integer")
+            raise Refusal(400, "max_tokens: Input should be a valid integer")
         if cap < 1:
-            raise _bad("max_tokens: must be greater than or equal to 1")
+            raise Refusal(400, "max_tokens: must be greater than or equal to 1")
         if not isinstance(body["messages"], list):
-            raise _bad("messages: Input should be a valid list")
+            raise Refusal(400, "messages: Input should be a valid list")
         problems = get(ANTHROPIC).validate(request.messages, request.system)
         for problem in problems:
             if not _may_be_empty(problem, request.messages):
-                raise _bad(_problem_text(problem, problems, request.messages))
+                raise Refusal(400, _problem_text(problem, problems, request.messages))
         _check_thinking(request, cap)
         _check_signatures(request, signer)
         if request.messages[-1].get("role") == "assistant" and (request.thinking or not prefill):
-            raise _bad(
+            raise Refusal(
+                400,
                 "This model does not support assistant message prefill. The conversation must end with a "
-                "user message."
+                "user message.",
             )
 
     def compacts_past(self, request: Asked) -> int | None:
@@ -150,35 +147,36 @@ class AnthropicApi(ModelApi):
         allowed = [COMPACT] if get(ANTHROPIC).compaction_beta in betas else []
         allowed += CLEARS if CLEARING in betas else []
         if not allowed:
-            raise _bad("context_management: Extra inputs are not permitted")
+            raise Refusal(400, "context_management: Extra inputs are not permitted")
         for edit in map(fields_of, items_of(fields_of(management).get("edits"))):
             if edit.get("type") not in allowed:
-                raise _bad(f"context_management.edits: unexpected type '{edit.get('type')}'")
+                raise Refusal(400, f"context_management.edits: unexpected type '{edit.get('type')}'")
             if edit["type"] in CLEARS:  # Claude Code sends these; this server clears nothing
                 continue
             value = fields_of(edit.get("trigger")).get("value", 150_000)
             if value < LEAST_TRIGGER:
-                raise _bad(
-                    f"context_management.edits.0.trigger.value: must be at least {LEAST_TRIGGER} input tokens"
-                )
+                field = "context_management.edits.0.trigger.value"
+                raise Refusal(400, f"{field}: must be at least {LEAST_TRIGGER} input tokens")
             return value
         return None
 
     def too_large(self, request: Asked, cap: int, limit: int) -> Refusal:
         """Return the refusal of a `max_tokens` above the model's limit."""
-        return _bad(
+        return Refusal(
+            400,
             f"max_tokens: {cap} > {limit}, which is the maximum allowed number of output tokens for "
-            f"{request.model}"
+            f"{request.model}",
         )
 
     def overflow(self, used: int, limit: int, cap: int, context: int) -> Refusal | None:
         """Return the refusal of an input, or of input and `max_tokens`, that does not fit, or None."""
         if used > limit:
-            return _bad(f"prompt is too long: {used} tokens > {limit} maximum")
+            return Refusal(400, f"prompt is too long: {used} tokens > {limit} maximum")
         if used + cap > context:
-            return _bad(
+            return Refusal(
+                400,
                 f"input length and `max_tokens` exceed context limit: {used} + {cap} > {context}, "
-                "decrease input length or `max_tokens` and try again"
+                "decrease input length or `max_tokens` and try again",
             )
         return None
 
@@ -229,10 +227,6 @@ class AnthropicApi(ModelApi):
         return events
 
 
-def _bad(text: str) -> Refusal:
-    return Refusal(400, text, kind="invalid_request_error")
-
-
 def _check_signatures(request: Asked, signer: Signer) -> None:
     places = signer.bad(request.system, request.messages)
     if not places:
@@ -240,11 +234,12 @@ def _check_signatures(request: Asked, signer: Signer) -> None:
     n, place = places[0]
     last = max(i for i, message in enumerate(request.messages) if message.get("role") == "assistant")
     if n == last and signer.ours(request.messages[n]["content"][place]):
-        raise _bad(
+        raise Refusal(
+            400,
             f"messages.{n}.content.{place}: `thinking` or `redacted_thinking` blocks in the latest assistant "
-            "message cannot be modified. These blocks must remain as they were in the original response."
+            "message cannot be modified. These blocks must remain as they were in the original response.",
         )
-    raise _bad(f"messages.{n}.content.{place}: Invalid `signature` in `thinking` block")
+    raise Refusal(400, f"messages.{n}.content.{place}: Invalid `signature` in `thinking` block")
 
 
 def _check_thinking(request: Asked, cap: int) -> None:
@@ -254,22 +249,25 @@ def _check_thinking(request: Asked, cap: int) -> None:
         return
     budget = thinking.get("budget_tokens")
     if not isinstance(budget, int):
-        raise _bad("thinking.enabled.budget_tokens: Field required")
+        raise Refusal(400, "thinking.enabled.budget_tokens: Field required")
     if budget < MIN_THINKING:
-        raise _bad(f"thinking.enabled.budget_tokens: Input should be greater than or equal to {MIN_THINKING}")
+        raise Refusal(
+            400, f"thinking.enabled.budget_tokens: Input should be greater than or equal to {MIN_THINKING}"
+        )
     if budget >= cap:
-        raise _bad("`max_tokens` must be greater than `thinking.budget_tokens`.")
+        raise Refusal(400, "`max_tokens` must be greater than `thinking.budget_tokens`.")
     n = _open_loop(request.messages)
     if n is None:
         return
     content = request.messages[n].get("content")
     first: Any = items_of(content)[0].get("type") if isinstance(content, list) else "text"
     if first not in ("thinking", "redacted_thinking"):
-        raise _bad(
+        raise Refusal(
+            400,
             f"messages.{n}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{first}`. "
             "When `thinking` is enabled, a final `assistant` message must start with a thinking block "
             "(preceeding the lastmost set of `tool_use` and `tool_result` blocks). To avoid this "
-            "requirement, disable `thinking`."
+            "requirement, disable `thinking`.",
         )
 
 

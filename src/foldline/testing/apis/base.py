@@ -13,7 +13,7 @@ from foldline.dialects.payload import fields_of, items_of
 from foldline.testing.answers import FinishedReply, Refusal
 from foldline.testing.request import Asked
 from foldline.testing.signatures import Signer
-from foldline.testing.wire import EVENTS, Gate, Wire
+from foldline.testing.wire import EVENTS, Gate, Wire, sse
 
 _QUOTED = re.compile(r"'([^']*)'")
 
@@ -39,10 +39,6 @@ class ModelApi(ABC):
     # ---- checks
 
     @abstractmethod
-    def bad(self, text: str) -> Refusal:
-        """Return the refusal of a bad request."""
-
-    @abstractmethod
     def unknown_model(self, model: str) -> Refusal:
         """Return the refusal of a model that the server does not have."""
 
@@ -53,15 +49,15 @@ class ModelApi(ABC):
     def check_tools(self, tools: Any) -> None:
         """Refuse tools that are not a list, and invalid or duplicate names."""
         if not isinstance(tools, list | None):
-            raise self.bad("tools: expected an array of objects")
+            raise Refusal(400, "tools: expected an array of objects")
         seen = set[Any]()
         for index, tool in enumerate(map(fields_of, items_of(tools))):
             definition = tool if "name" in tool else fields_of(tool.get(str(tool.get("type"))))
             name = definition.get("name")
             if "name" in definition and not (isinstance(name, str) and re.fullmatch(self.tool_name, name)):
-                raise self.bad(f"tools.{index}.name: String should match pattern '^{self.tool_name}$'")
+                raise Refusal(400, f"tools.{index}.name: String should match pattern '^{self.tool_name}$'")
             if name is not None and name in seen:
-                raise self.bad("tools: Tool names must be unique.")
+                raise Refusal(400, "tools: Tool names must be unique.")
             seen.add(name)
 
     def compacts_past(self, request: Asked) -> int | None:
@@ -105,9 +101,10 @@ class ModelApi(ABC):
         del request_id
         return {"error": self.error(refusal)}
 
-    @abstractmethod
     def error_event(self, inner: dict[str, Any], number: int) -> bytes:
         """Return the event that reports an error in a stream that has begun; `number` is its position."""
+        del number
+        return sse({"error": inner})
 
     @abstractmethod
     def body(self, reply: FinishedReply) -> dict[str, Any]:

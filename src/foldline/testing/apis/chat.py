@@ -67,11 +67,6 @@ class ChatApi(OpenAIApi):
         )
         return bad(text, "messages", "context_length_exceeded")
 
-    def error_event(self, inner: dict[str, Any], number: int) -> bytes:
-        """Return the event that reports an error in a stream that has begun."""
-        del number
-        return sse({"error": inner})
-
     def body(self, reply: FinishedReply) -> dict[str, Any]:
         """Return the ChatCompletion of a reply."""
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or None, "refusal": None}

@@ -38,6 +38,7 @@ _STOPS: Final = {
     "refused": "SAFETY",
     "paused": "STOP",
 }
+_MADE: Final = b"foldline "  # the beginning of every signature, before it is encoded
 _COUNT: Final = (
     "Please ensure that the number of function response parts is equal to the number of function call parts "
     "of the function call turn."
@@ -65,10 +66,6 @@ class GeminiApi(ModelApi):
     no_model = "unexpected model name format"
     bad_json = "Invalid JSON payload received. {text}"
 
-    def bad(self, text: str) -> Refusal:
-        """Return the refusal of a bad request."""
-        return _bad(text)
-
     def unknown_model(self, model: str) -> Refusal:
         """Return the refusal of a model that the server does not have."""
         return Refusal(404, f"models/{model} is not found for API version v1beta")
@@ -77,16 +74,17 @@ class GeminiApi(ModelApi):
         """Check the contents, and the signatures of the current turn."""
         del signer, prefill
         for problem in get(GEMINI).validate(request.messages, request.system):
-            raise _bad(_problem_text(problem))
+            raise Refusal(400, _problem_text(problem))
         if request.model.startswith("gemini-") and not request.model.startswith(("gemini-1", "gemini-2")):
             _check_signatures(request.messages)
 
     def too_large(self, request: Asked, cap: int, limit: int) -> Refusal:
         """Return the refusal of a `maxOutputTokens` above the model's limit."""
         del request
-        return _bad(
+        return Refusal(
+            400,
             f"Unable to submit request because it has a maxOutputTokens value of {cap} but the supported "
-            f"range is from 1 (inclusive) to {limit + 1} (exclusive). Update the value and try again."
+            f"range is from 1 (inclusive) to {limit + 1} (exclusive). Update the value and try again.",
         )
 
     def overflow(self, used: int, limit: int, cap: int, context: int) -> Refusal | None:
@@ -94,17 +92,14 @@ class GeminiApi(ModelApi):
         del cap, context
         if used <= limit:
             return None
-        return _bad(f"The input token count ({used}) exceeds the maximum number of tokens allowed ({limit}).")
+        return Refusal(
+            400, f"The input token count ({used}) exceeds the maximum number of tokens allowed ({limit})."
+        )
 
     def error(self, refusal: Refusal) -> dict[str, Any]:
         """Return the inner object of an error's body."""
         error = super().error(refusal)
         return {"code": self.status(refusal), "message": error["message"], "status": error["type"]}
-
-    def error_event(self, inner: dict[str, Any], number: int) -> bytes:
-        """Return the event that reports an error in a stream that has begun."""
-        del number
-        return sse({"error": inner})
 
     def body(self, reply: FinishedReply) -> dict[str, Any]:
         """Return the GenerateContentResponse of a reply."""
@@ -118,10 +113,6 @@ class GeminiApi(ModelApi):
             pieces += [part] if text is None else [{**part, "text": piece} for piece in fragments(text)]
         chunks = [_response(reply, [piece], last=False) for piece in pieces[:-1]]
         return [sse(chunk) for chunk in (*chunks, _response(reply, pieces[-1:], last=True))]
-
-
-def _bad(text: str) -> Refusal:
-    return Refusal(400, text, kind="INVALID_ARGUMENT")
 
 
 def _problem_text(problem: Problem) -> str:
@@ -148,26 +139,17 @@ def _check_signed(call: Fields | None, index: int) -> None:
     signature = held(call, SIGNATURE) if call is not None else None
     if call is not None and not signature:
         name = fields_of(held(call, CALL)).get("name")
-        raise _bad(
+        raise Refusal(
+            400,
             "Function call is missing a thought_signature in functionCall parts. This is required for tools "
             "to work correctly, and missing thought_signature may lead to degraded model performance. "
-            f"Additional data, function call `{name}`, position {index}."
+            f"Additional data, function call `{name}`, position {index}.",
         )
-    if signature and signature != UNSIGNED and not _is_ours(signature):
-        raise _bad("Corrupted thought signature.")
+    if signature and signature != UNSIGNED and not base64.b64decode(signature).startswith(_MADE):
+        raise Refusal(400, "Corrupted thought signature.")
 
 
 # ---- a reply
-
-_MADE: Final = b"foldline "
-
-
-def _signature(key: str) -> str:
-    return base64.b64encode(_MADE + key.encode()).decode()
-
-
-def _is_ours(signature: str) -> bool:
-    return base64.b64decode(signature).startswith(_MADE)
 
 
 def _parts(reply: FinishedReply) -> list[Fields]:
@@ -177,7 +159,7 @@ def _parts(reply: FinishedReply) -> list[Fields]:
         {CALL: {"id": call.id, "name": call.name, "args": call.arguments}} for call in reply.calls
     ]
     if calls:
-        calls[0][SIGNATURE] = _signature(reply.key)
+        calls[0][SIGNATURE] = base64.b64encode(_MADE + reply.key.encode()).decode()
     return [*parts, *calls]
 
 

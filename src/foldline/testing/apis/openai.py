@@ -71,14 +71,10 @@ class OpenAIApi(ModelApi):
         "JSON.)"
     )
 
-    def bad(self, text: str) -> Refusal:
-        """Return the refusal of a bad request."""
-        return bad(text)
-
     def unknown_model(self, model: str) -> Refusal:
         """Return the refusal of a model that the server does not have."""
         text = f"The model `{model}` does not exist or you do not have access to it."
-        return Refusal(404, text, kind="invalid_request_error", code="model_not_found")
+        return Refusal(404, text, code="model_not_found")
 
     def too_large(self, request: Asked, cap: int, limit: int) -> Refusal:
         """Return the refusal of a `max_tokens` above the model's limit."""
@@ -93,7 +89,7 @@ class OpenAIApi(ModelApi):
 
 def bad(text: str, param: str | None = None, code: str | None = None) -> Refusal:
     """Return the refusal of a bad request."""
-    return Refusal(400, text, kind="invalid_request_error", param=param, code=code)
+    return Refusal(400, text, param=param, code=code)
 
 
 def require_list(request: Asked) -> None:

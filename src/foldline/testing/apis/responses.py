@@ -132,7 +132,6 @@ def _check_reasoning(items: Sequence[Any], signer: Signer) -> None:
             raise Refusal(
                 404,
                 f"Item with id '{item_id}' not found. Items are not persisted when `store` is set to false.",
-                kind="invalid_request_error",
                 param="input",
             )
         sealed = item.get(_ENCRYPTED) if kind == "reasoning" else None
