@@ -57,10 +57,10 @@ if TYPE_CHECKING:
         StoreVersion,
     )
     from foldline.folding import Done
+    from foldline.session.definitions import Tool
     from foldline.session.opening import open_session as open  # noqa: A004 - users write foldline.open
     from foldline.session.session import Session
     from foldline.session.sync import SyncSession, open_sync
-    from foldline.session.tools import Tool
     from foldline.session.view import ContextMessages
     from foldline.stores.base import Store
     from foldline.summarizers.base import Summarizer
@@ -102,7 +102,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "session.opening": ("open",),
     "session.session": ("Session",),
     "session.sync": ("SyncSession", "open_sync"),
-    "session.tools": ("Tool",),
+    "session.definitions": ("Tool",),
     "session.view": ("ContextMessages",),
     "stores.base": ("Store",),
     "summarizers.base": ("Summarizer",),

@@ -172,7 +172,8 @@ def test_a_fold_keeps_the_newest_cache_points():
 
 
 def test_tools_of_a_session_are_defined_as_the_api_takes_them():
-    from foldline.session.tools import definitions
+    from foldline.session.definitions import definitions
+    from foldline.session.tools import RECALL_TOOLS
 
-    (first, *_) = definitions("bedrock-converse")
+    (first, *_) = definitions("bedrock-converse", RECALL_TOOLS)
     assert first["toolSpec"]["inputSchema"]["json"]["type"] == "object"

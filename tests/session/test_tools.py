@@ -13,13 +13,12 @@ from foldline.core.cut.notes import MARK, TOOLS
 from foldline.core.measure.tokens import OFFLINE, tools_tokens
 from foldline.dialects import names
 from foldline.errors import InputError
+from foldline.session.definitions import arguments_of, definitions
 from foldline.session.recall import EntryInfo, Passage
 from foldline.session.tools import (
     ALL_TOOLS,
     RECALL_TOOLS,
-    arguments_of,
     capped,
-    definitions,
     hits_text,
     listed_text,
     passage_text,
@@ -47,7 +46,7 @@ def test_the_official_sdks_take_the_definitions_as_their_own(dialect):
 
 
 def test_a_ui_message_session_gets_the_function_tool_of_the_ai_sdk():
-    (made, *_) = definitions("ui-message")
+    (made, *_) = definitions("ui-message", ALL)
     assert set(made) == {"type", "name", "description", "inputSchema"}
     assert (made["type"], made["inputSchema"]["type"]) == ("function", "object")
 
@@ -66,7 +65,7 @@ def test_the_definitions_are_small():
 
 def test_a_dialect_that_is_not_known_is_named():
     with pytest.raises(InputError, match="tools cannot be defined in dialect 'smoke'"):
-        definitions("smoke")
+        definitions("smoke", ALL)
 
 
 def test_arguments_come_as_json_or_as_an_object():

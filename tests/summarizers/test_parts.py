@@ -9,7 +9,7 @@ from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.summarizers.candidate import Candidate, smaller
-from foldline.summarizers.parts import MOST_PARTS, requests, size_of, split
+from foldline.summarizers.parts import MOST_PARTS, size_of, split
 from foldline.testing import Scripted
 
 LEDGER = Ledger(constraints=(ConstraintFact("Never drop data.", "e1"),))
@@ -32,17 +32,17 @@ def asked(folded, **more):
 
 def test_what_fits_is_one_part():
     request = asked(talk(3))
-    parts = split(request, size_of(request, OFFLINE), OFFLINE)
-    assert (parts.runs, parts.result_cap, parts.left_out) == ((request.folded,), 2_000, False)
+    assert split(request, size_of(request, OFFLINE), 300, OFFLINE) == ([request], False)
+    assert request.result_cap == 2_000
 
 
 def test_parts_hold_everything_once_and_each_fits():
     request = asked(talk(20))
     room = size_of(request, OFFLINE) // 3
-    parts = split(request, room, OFFLINE)
-    assert 3 <= len(parts.runs) <= MOST_PARTS
-    assert tuple(entry for run in parts.runs for entry in run) == request.folded
-    for part in requests(request, parts, 300):
+    parts, _ = split(request, room, 300, OFFLINE)
+    assert 3 <= len(parts) <= MOST_PARTS
+    assert tuple(entry for part in parts for entry in part.folded) == request.folded
+    for part in parts:
         whole = msgspec.structs.replace(part, previous="word " * 250)
         assert size_of(whole, OFFLINE) <= room * 1.1
         calls = {c.id for e in part.folded for c in e.message.calls}
@@ -53,37 +53,38 @@ def test_parts_hold_everything_once_and_each_fits():
 
 def test_the_last_part_is_of_the_requests_own_kind_and_the_others_carry_on():
     request = asked(talk(20), goal="ship", instructions="the tests", rejected="empty", attempt=1)
-    parts = split(request, size_of(request, OFFLINE) // 3, OFFLINE)
-    made = requests(request, parts, 200)
+    room = size_of(request, OFFLINE) // 3
+    made, _ = split(request, room, 200, OFFLINE)
     assert [part.kind for part in made] == ["first", *["update"] * (len(made) - 2), "split_turn"]
     assert [part.goal for part in made] == [*[None] * (len(made) - 1), "ship"]
     assert [part.rejected for part in made] == [*[""] * (len(made) - 1), "empty"]
     assert {part.instructions for part in made} == {"the tests"}
     assert {part.tokens for part in made} == {200}
-    again = requests(msgspec.structs.replace(request, previous="## Goal\nx"), parts, 200)
+    again, _ = split(msgspec.structs.replace(request, previous="## Goal\nx"), room, 200, OFFLINE)
     assert again[0].kind == "update"
 
 
 def test_results_are_shortened_before_there_are_too_many_parts():
     request = asked(talk(60, long=150))
     room = size_of(request, OFFLINE) // 20
-    parts = split(request, room, OFFLINE)
-    assert len(parts.runs) <= MOST_PARTS
-    assert parts.result_cap < 2_000
-    text = serialize(parts.runs[0], result_cap=parts.result_cap, thinking=True)
+    parts, _ = split(request, room, 300, OFFLINE)
+    assert len(parts) <= MOST_PARTS
+    assert parts[0].result_cap < 2_000
+    text = serialize(parts[0].folded, result_cap=parts[0].result_cap, thinking=True)
     assert "characters left out" in text
 
 
 def test_at_last_neighbours_are_put_together_and_the_middle_of_each_is_left_out():
     request = asked(talk(300, long=2))
-    parts = split(request, 1_000, OFFLINE)
-    assert (len(parts.runs), parts.left_out) == (MOST_PARTS, True)
-    assert tuple(entry for run in parts.runs for entry in run) == request.folded
+    parts, left_out = split(request, 1_000, 300, OFFLINE)
+    assert (len(parts), left_out) == (MOST_PARTS, True)
+    assert tuple(entry for part in parts for entry in part.folded) == request.folded
 
 
 def test_two_sentences_for_a_list_are_said_of_one_part():
     request = asked(talk(20), kind="display")
-    assert len(split(request, 500, OFFLINE).runs) == 1
+    parts, _ = split(request, 500, 300, OFFLINE)
+    assert len(parts) == 1
 
 
 @pytest.mark.parametrize(

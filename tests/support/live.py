@@ -13,8 +13,8 @@ from foldline.core.checkpoint.request import SummaryRequest
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import preset
 from foldline.core.measure.window import Amount, Window
-from foldline.session.model import Setup
 from foldline.session.session import Session
+from foldline.session.setup import Setup
 from foldline.stores import Store
 from foldline.summarizers.offline import OfflineSummarizer
 

@@ -10,4 +10,4 @@ class MemoryKeyValues(KeyValues):
     """Values that live as long as the test."""
 
     def __init__(self) -> None:
-        super().__init__(MemoryStore().run)
+        super().__init__(MemoryStore().ask)

@@ -25,10 +25,10 @@ from foldline.core.decide.policy import Policy
 from foldline.core.log.log import resent_key
 from foldline.core.measure.window import Window
 from foldline.errors import FoldlineError, StoreError
+from foldline.session.definitions import definitions
 from foldline.session.opening import open_session
 from foldline.session.session import Session
 from foldline.session.sync import Portal
-from foldline.session.tools import definitions
 from foldline.stores import Store, find_store
 
 T = TypeVar("T")

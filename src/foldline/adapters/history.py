@@ -20,8 +20,9 @@ from foldline.core.log.messages import Message
 from foldline.core.view import Item, MessageItem, native_items
 from foldline.dialects import get
 from foldline.errors import InputError, LeafMoved
+from foldline.session.definitions import arguments_of
 from foldline.session.session import Session
-from foldline.session.tools import RECALL_TOOLS, arguments_of, refused
+from foldline.session.tools import RECALL_TOOLS, refused
 
 T = TypeVar("T")
 R = TypeVar("R")

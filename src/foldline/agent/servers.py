@@ -15,7 +15,7 @@ from foldline.agent.tools.toolbox import AgentTool, Arguments, Output
 from foldline.config import McpServer
 from foldline.core.log.messages import Media
 from foldline.errors import InputError
-from foldline.session.tools import Tool
+from foldline.session.definitions import Tool
 
 log = logging.getLogger("foldline")
 

@@ -12,8 +12,8 @@ from foldline.core.decide.price import Price, added
 from foldline.core.log.entries import Entry, Noted, Said
 from foldline.core.log.messages import Usage
 from foldline.session.branch_summary import BRANCH_NOTE
-from foldline.session.model import Setup
 from foldline.session.session import Session
+from foldline.session.setup import Setup
 
 
 class Spending(msgspec.Struct, frozen=True):

@@ -15,16 +15,9 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.secrets.redact import redact
 from foldline.errors import InputError
 from foldline.mcp.sessions import Caller, Sessions
+from foldline.session.definitions import Tool, arguments_of
 from foldline.session.session import Session
-from foldline.session.tools import (
-    RECALL_TOOLS,
-    RESULT_TOKENS,
-    STATS_TOOL,
-    Tool,
-    arguments_of,
-    capped,
-    trimmed,
-)
+from foldline.session.tools import RECALL_TOOLS, RESULT_TOKENS, STATS_TOOL, capped, trimmed
 
 LISTED: Final = 20  # sessions in one list
 PIECE: Final = 6_000  # characters of a hand-off in one answer

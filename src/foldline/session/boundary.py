@@ -122,7 +122,15 @@ class BoundaryMaker:
         self, work: BoundaryWork, summarizer: Summarizer, on_text: Callable[[str | None], None] | None
     ) -> Outcome:
         """Run the hooks, then plan the boundary with summaries by `summarizer`, streamed to `on_text`."""
-        ask = await self._shared.hooks.complete(work.ask, self._describe(work))
+        planned = PlannedCompaction(
+            session=self._shared.id,
+            reason=work.ask.reason,
+            size=work.size,
+            usable=work.ask.usable,
+            messages=sum(isinstance(entry, Said) for entry in work.entries),
+            instructions=work.ask.instructions,
+        )
+        ask = await self._shared.hooks.complete(work.ask, planned)
         if isinstance(ask, Nothing):
             return ask
         steps = _plan_steps(work.entries, ask, self._model.setup.counter, self._cursor.state.clean)
@@ -131,26 +139,12 @@ class BoundaryMaker:
             summarizer,
             aside=True,
             prefix=work.prefix,
-            failed=self._summary_failed,
+            failed=lambda why: self._events.emit(WarningGiven(kind="summary_failed", text=why)),
             on_text=on_text,
         )
 
     def _emit_summary(self, text: str | None) -> None:
         self._events.emit(SummaryStreamed(text=text or "", anew=text is None))
-
-    def _describe(self, work: BoundaryWork) -> PlannedCompaction:
-        return PlannedCompaction(
-            session=self._shared.id,
-            reason=work.ask.reason,
-            size=work.size,
-            usable=work.ask.usable,
-            messages=sum(isinstance(entry, Said) for entry in work.entries),
-            instructions=work.ask.instructions,
-        )
-
-    def _summary_failed(self, why: str) -> None:
-        """Warn that the offline summary was used because the summariser failed."""
-        self._events.emit(WarningGiven(kind="summary_failed", text=why))
 
     async def failed(self, reason: Reason, error: Exception) -> None:
         """Note a failed automatic compaction as a strike; a manual one raises to its caller instead."""

@@ -248,8 +248,3 @@ def _size(messages: Sequence[Message]) -> int:
 def interrupted(call_ids: Sequence[str]) -> Message:
     """Return results that say that these calls were interrupted."""
     return Message("tool", tuple(ToolResult(call, (Text(UNANSWERED),), is_error=True) for call in call_ids))
-
-
-def is_boundary(entry: Entry) -> bool:
-    """Whether an entry is a boundary, which can be undone."""
-    return isinstance(entry, Compacted | Pruned)

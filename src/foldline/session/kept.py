@@ -1,4 +1,7 @@
-"""The model and window stored with a session, used when it is opened without them."""
+"""What the notes of a session tell of its model: which one, the window, what was learnt of both.
+
+A session that is opened without a model or a window uses the stored ones.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,17 @@ from typing import Any, Final
 import msgspec
 
 from foldline.core.log.codec import prepared
-from foldline.core.log.entries import Entry, Noted
+from foldline.core.log.entries import Entry, Noted, Said
+from foldline.core.measure.accounting import Calibration, real_usage, update
 from foldline.core.measure.window import Window
+from foldline.core.view import ViewState
+from foldline.core.view_items import MessageItem
 from foldline.stores.base import Store
 
-MODEL: Final = "model"  # kind of the note that stores them
+MODEL: Final = "model"  # kind of the note with the model and its window
+CALIBRATION: Final = "calibration"  # kind of the note with the ratio of the model's token count to ours
+WINDOW: Final = "window"  # kind of the note with a context window learnt from an overflow
+IN_TURN: Final = "in_turn"  # kind of the note that a model rejects two messages of one role in a row
 
 log = logging.getLogger("foldline")
 
@@ -49,3 +58,86 @@ def kept_in(entries: Sequence[Entry]) -> KeptModel | None:
 async def kept_of(store: Store, session: str) -> KeptModel:
     """Return the stored model and window of a session; empty for an unknown session."""
     return kept_in(await store.active(session)) or KeptModel()
+
+
+def kept_with(given: KeptModel, kept: KeptModel) -> KeptModel:
+    """Return the given model and window, with the stored ones as defaults.
+
+    The stored window applies to the stored model only.
+    """
+    model = given.model or kept.model
+    stored = kept.window if model == kept.model else None
+    return KeptModel(model, stored if given.window is None else given.window)
+
+
+# ---- what was learnt
+
+
+def newest_note(entries: Sequence[Entry], kind: str, model: str) -> tuple[int, Noted] | None:
+    """Return the newest note of a kind about a model, and its index."""
+    for index in range(len(entries) - 1, -1, -1):
+        entry = entries[index]
+        if isinstance(entry, Noted) and entry.kind == kind and entry.data.get("model") == model:
+            return index, entry
+    return None
+
+
+def learnt_window(entries: Sequence[Entry], model: str | None) -> int | None:
+    """Return the context in tokens learnt from an overflow of this model; None if not learnt."""
+    newest = newest_note(entries, WINDOW, model or "")
+    context = newest[1].data.get("context") if newest is not None else None
+    return context if isinstance(context, int) and context > 0 else None
+
+
+class Calibrator:
+    """The calibration of one model, updated as replies arrive."""
+
+    def __init__(self, model: str | None) -> None:
+        self._model = model or ""
+        self._entry: str | None = None  # the newest reply used
+        self.now = Calibration()
+
+    @property
+    def ratio(self) -> float:
+        """Real tokens per estimated token; 1 while nothing was learnt."""
+        return self.now.ratio
+
+    def load(self, state: ViewState, overhead: int) -> None:
+        """Start from the newest note, and learn from later replies whose requests the view shows."""
+        entries = state.entries()
+        newest = newest_note(entries, CALIBRATION, self._model)
+        self.now = _calibration(newest[1]) if newest is not None else Calibration()
+        since = {entry.id for entry in entries[(newest[0] if newest is not None else 0) :]}
+        fresh = {entry.id for entry in state.kept[state.usage_from :]} & since
+        before = overhead
+        for item in state.items():
+            if isinstance(item, MessageItem) and item.entry.id in fresh:
+                self._learn(item.entry, before)
+            before += item.tokens
+
+    def said(self, state: ViewState, overhead: int) -> None:
+        """Learn from the newest reply with usage, once."""
+        if state.anchor is None:
+            return
+        entry = state.kept[state.anchor]
+        if entry.id != self._entry:
+            after = sum(later.tokens for later in state.kept[state.anchor :])
+            self._learn(entry, overhead + state.tokens - state.open_call_tokens - after)
+
+    def refused(self, estimated: int, asked: int) -> None:
+        """Learn from a request that did not fit: our estimate and the provider's count."""
+        self.now = update(self.now, estimated, asked)
+
+    def _learn(self, entry: Said, estimated: int) -> None:
+        """Compare the provider's input count of a reply with our estimate of the view before it."""
+        usage = real_usage(entry.message)
+        if usage is not None:
+            self.now = update(self.now, estimated, usage.total - usage.output)
+            self._entry = entry.id
+
+
+def _calibration(note: Noted) -> Calibration:
+    try:
+        return msgspec.convert(note.data, Calibration)
+    except msgspec.ValidationError:
+        return Calibration()

@@ -1,7 +1,7 @@
-"""A session's setup, and what it learns about its model: window, cache, prices and token calibration.
+"""A session's setup, kept up to date with its log: the model, its window, the calibration of its tokens.
 
-What was learnt is stored in notes. Each boundary is appended with one note of each kind; anything newer is
-read from the entries after it.
+What was learnt is stored in notes (`kept.py`). Each boundary is appended with one note of each kind; anything
+newer is read from the entries after it.
 """
 
 from __future__ import annotations
@@ -13,22 +13,20 @@ from typing import Any
 
 import msgspec
 
-from foldline.catalogue import Catalogue, ModelInfo, learn, learned
+from foldline.catalogue import learn, learned
 from foldline.core.carried.instructions import on_compacting
 from foldline.core.compact.fold_request import Sizer, fold_request, trigger_facts
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import Policy, usable_of
-from foldline.core.decide.presets import resolve
 from foldline.core.decide.price import Cache, Economy
-from foldline.core.decide.watch import TriggerFacts, Watch, WatchLimits
-from foldline.core.log.entries import Entry, Noted, Reason, Said
+from foldline.core.decide.watch import TriggerFacts, Watch
+from foldline.core.log.entries import Noted, Reason
 from foldline.core.log.messages import Message, Usage
-from foldline.core.measure.accounting import Calibration, is_credible, is_too_small, real_usage, update
+from foldline.core.measure.accounting import is_credible, is_too_small, real_usage
 from foldline.core.measure.overflow import Overflow
-from foldline.core.measure.tokens import OFFLINE, Counter, message_tokens
-from foldline.core.measure.window import Floor, Window
+from foldline.core.measure.tokens import message_tokens
+from foldline.core.measure.window import Window
 from foldline.core.view import ViewState
-from foldline.core.view_items import MessageItem
 from foldline.dialects import get, names
 from foldline.dialects.in_turn import applies_template
 from foldline.folding import now, overhead_of, text_of
@@ -41,49 +39,20 @@ from foldline.session.events import (
     WarningKind,
     WindowLearnt,
 )
-from foldline.session.kept import KeptModel, kept_in
-
-CALIBRATION = "calibration"  # kind of the note with the ratio of the model's token count to ours
-WINDOW = "window"  # kind of the note with a context window learnt from an overflow
-IN_TURN = "in_turn"  # kind of the note that a model rejects two messages of one role in a row
+from foldline.session.kept import (
+    CALIBRATION,
+    IN_TURN,
+    WINDOW,
+    Calibrator,
+    KeptModel,
+    kept_in,
+    kept_with,
+    learnt_window,
+    newest_note,
+)
+from foldline.session.setup import Setup, with_info, with_kept, with_learnt
 
 log = logging.getLogger("foldline")
-
-
-class Setup(msgspec.Struct, frozen=True):
-    """A session's settings: its model, its policy, and the system prompt and tools sent with its messages.
-
-    A `subagent` is folded after an overflow only. `rules` is the policy as named, before it was fitted to the
-    model. `catalogue` holds the models that the session may change to. `given` are the model and window
-    passed at opening; missing ones come from the stored note.
-    """
-
-    policy: Policy
-    info: ModelInfo
-    dialect: str | None = None
-    system: Any = None
-    tools: Any = None
-    overhead: Floor = Floor()
-    counter: Counter = OFFLINE
-    subagent: bool = False
-    rules: Policy | None = None
-    catalogue: Catalogue = Catalogue()
-    given: KeptModel = KeptModel()
-
-    @property
-    def model(self) -> str | None:
-        """The model's name as given."""
-        return self.info.name
-
-    @property
-    def window(self) -> Window:
-        """The model's limits, in tokens."""
-        return self.info.window
-
-    @property
-    def limits(self) -> WatchLimits:
-        """The limits that decide when the session is compacted."""
-        return WatchLimits(self.policy, self.window, self.model, self.subagent, self.info.known)
 
 
 class SessionModel:
@@ -98,12 +67,7 @@ class SessionModel:
         self._watch = watch
         self._cursor = cursor
         self._events = events
-        self._use(setup)
-
-    def _use(self, setup: Setup) -> None:
-        self._setup = setup
-        self._sizer = Sizer(setup.policy, setup.counter)
-        self._watch.use(setup.limits)
+        self.setup = setup
 
     @property
     def setup(self) -> Setup:
@@ -112,7 +76,9 @@ class SessionModel:
 
     @setup.setter
     def setup(self, setup: Setup) -> None:
-        self._use(setup)
+        self._setup = setup
+        self._sizer = Sizer(setup.policy, setup.counter)
+        self._watch.use(setup.limits)
 
     @property
     def in_turn(self) -> bool:
@@ -163,7 +129,8 @@ class SessionModel:
 
         `share` is the part of the window to use if the provider counts more tokens than we do.
         """
-        setup, state = self.setup, self._cursor.state
+        setup, state, price = self.setup, self._cursor.state, self.setup.info.price
+        cache = cache_of(state, setup.dialect or "", time.time())
         return fold_request(
             state,
             setup.policy,
@@ -175,7 +142,7 @@ class SessionModel:
             now=now(),
             ratio=self.calibrator.ratio,
             share=share,
-            economy=economy_of(setup, state, time.time()),
+            economy=Economy(price, cache) if price is not None else None,
             sizer=self._sizer,
             project=on_compacting(text_of(setup.system)),
         )
@@ -183,23 +150,19 @@ class SessionModel:
     # ---- learning
 
     def begin(self) -> None:
-        """Read the model from the loaded log, and warn if its window is only assumed."""
+        """Read the model from the loaded log; check the view against its window, which may be assumed."""
         self._kept, before = kept_in(self._cursor.state.entries()), None
         if self._kept is not None:
             self.setup, before = with_kept(self.setup, self._kept)
-        self._check_window(before)
-        if text := self.setup.info.warning:
-            self._warn("unknown_window", text)
-        self.load()
-
-    def _check_window(self, before: ModelInfo | None) -> None:
-        """Check an existing session's view against its window; `before` is its stored model, if known."""
         kept = self._cursor.state.kept
         if before is not None and before.window.input_limit <= self.setup.window.input_limit:
             if kept:
                 self._watch.said([kept[-1].message])
         elif self._has_past:
             self._watch.happened("before_smaller_window")
+        if text := self.setup.info.warning:
+            self._warn("unknown_window", text)
+        self.load()
 
     @property
     def _has_past(self) -> bool:
@@ -320,8 +283,7 @@ class SessionModel:
         window = learn(setup.window, found, known=setup.info.known, sent=sent)
         if window is None or (setup.info.known and window.context > setup.window.context):
             return  # the user asked for a smaller window than the model's
-        learnt = msgspec.structs.replace(setup.info, window=window, known=True, found="learned")
-        self.setup = with_info(setup, learnt)
+        self.setup = with_info(setup, learned(setup.info, window.context))
         await self._cursor.write(self._note(WINDOW, context=window.context))
         before = setup.window.context
         self._events.emit(WindowLearnt(model=setup.model or "", context=window.context, before=before))
@@ -336,7 +298,7 @@ class SessionModel:
         )
 
     def _turns_stored(self) -> bool:
-        return _newest(self._cursor.state.entries(), IN_TURN, self.setup.model or "") is not None
+        return newest_note(self._cursor.state.entries(), IN_TURN, self.setup.model or "") is not None
 
     def _note(self, kind: str, **data: Any) -> Noted:
         """Return a note about the model, not chained yet."""
@@ -352,64 +314,7 @@ class SessionModel:
         return [*notes, self._note(WINDOW, context=context)] if learnt else notes
 
 
-# ---- the window
-
-
-def learnt_window(entries: Sequence[Entry], model: str | None) -> int | None:
-    """Return the context in tokens learnt from an overflow of this model; None if not learnt."""
-    newest = _newest(entries, WINDOW, model or "")
-    context = newest[1].data.get("context") if newest is not None else None
-    return context if isinstance(context, int) and context > 0 else None
-
-
-def with_info(setup: Setup, info: ModelInfo) -> Setup:
-    """Return the setup with another model or window, and the policy fitted to it."""
-    policy = resolve(setup.rules, info.name, info.window) if setup.rules is not None else setup.policy
-    return msgspec.structs.replace(setup, info=info, policy=policy)
-
-
-def kept_with(given: KeptModel, kept: KeptModel) -> KeptModel:
-    """Return the given model and window, with the stored ones as defaults.
-
-    The stored window applies to the stored model only.
-    """
-    model = given.model or kept.model
-    stored = kept.window if model == kept.model else None
-    return KeptModel(model, stored if given.window is None else given.window)
-
-
-def with_kept(setup: Setup, kept: KeptModel) -> tuple[Setup, ModelInfo]:
-    """Return the setup with the stored model applied, and the stored model's info."""
-    configured = (
-        setup.info.window if setup.info.found == "given" else None
-    )  # a window from the settings, if none was passed
-    before, now = (
-        setup.catalogue.look_up(
-            stored.model or setup.model, configured if stored.window is None else stored.window
-        )
-        for stored in (kept, kept_with(setup.given, kept))
-    )
-    return with_info(setup, now), before
-
-
-def with_learnt(setup: Setup, entries: Sequence[Entry]) -> Setup:
-    """Return the setup with the window learnt from the log applied."""
-    context = learnt_window(entries, setup.model)
-    if context is None or context == setup.window.context:
-        return setup
-    return with_info(setup, learned(setup.info, context))
-
-
-def _newest(entries: Sequence[Entry], kind: str, model: str) -> tuple[int, Noted] | None:
-    """Return the newest note of a kind about a model, and its index."""
-    for index in range(len(entries) - 1, -1, -1):
-        entry = entries[index]
-        if isinstance(entry, Noted) and entry.kind == kind and entry.data.get("model") == model:
-            return index, entry
-    return None
-
-
-# ---- the provider's cache, and what requests cost
+# ---- the provider's cache
 
 
 def cache_of(state: ViewState, dialect: str, now: float) -> Cache:
@@ -427,67 +332,3 @@ def cache_of(state: ViewState, dialect: str, now: float) -> Cache:
         tokens = usage.cache_read + (usage.cache_write if marked else usage.input)
         return Cache(tokens, idle=None if entry.at is None else max(0.0, now - entry.at))
     return Cache()
-
-
-def economy_of(setup: Setup, state: ViewState, now: float) -> Economy | None:
-    """Return prices and cache, to weigh what a compaction saves; None without a price."""
-    price = setup.info.price
-    return None if price is None else Economy(price, cache_of(state, setup.dialect or "", now))
-
-
-# ---- calibration
-
-
-class Calibrator:
-    """The calibration of one model, updated as replies arrive."""
-
-    def __init__(self, model: str | None) -> None:
-        self._model = model or ""
-        self._entry: str | None = None  # the newest reply used
-        self.now = Calibration()
-
-    @property
-    def ratio(self) -> float:
-        """Real tokens per estimated token; 1 while nothing was learnt."""
-        return self.now.ratio
-
-    def load(self, state: ViewState, overhead: int) -> None:
-        """Start from the newest note, and learn from later replies whose requests the view shows."""
-        entries = state.entries()
-        newest = _newest(entries, CALIBRATION, self._model)
-        self.now = _calibration(newest[1]) if newest is not None else Calibration()
-        since = {entry.id for entry in entries[(newest[0] if newest is not None else 0) :]}
-        fresh = {entry.id for entry in state.kept[state.usage_from :]} & since
-        before = overhead
-        for item in state.items():
-            if isinstance(item, MessageItem) and item.entry.id in fresh:
-                self._learn(item.entry, before)
-            before += item.tokens
-
-    def said(self, state: ViewState, overhead: int) -> None:
-        """Learn from the newest reply with usage, once."""
-        if state.anchor is None:
-            return
-        entry = state.kept[state.anchor]
-        if entry.id != self._entry:
-            after = sum(later.tokens for later in state.kept[state.anchor :])
-            self._learn(entry, overhead + state.tokens - state.open_call_tokens - after)
-
-    def refused(self, estimated: int, asked: int) -> None:
-        """Learn from a request that did not fit: our estimate and the provider's count."""
-        self.now = update(self.now, estimated, asked)
-
-    def _learn(self, entry: Said, estimated: int) -> None:
-        """Compare the provider's input count of a reply with our estimate of the view before it."""
-        usage = real_usage(entry.message)
-        if usage is not None:
-            self.now = update(self.now, estimated, usage.total - usage.output)
-            self._entry = entry.id
-
-
-def _calibration(note: Noted) -> Calibration:
-    try:
-        data = {key: note.data[key] for key in ("ratio", "samples") if key in note.data}
-        return msgspec.convert(data, Calibration)
-    except msgspec.ValidationError:
-        return Calibration()

@@ -7,11 +7,11 @@ from typing import Any
 from foldline.arguments import check
 from foldline.config import Settings, settings
 from foldline.core.decide.policy import Policy
+from foldline.core.decide.presets import resolve
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
 from foldline.folding import overhead_of
 from foldline.session.kept import KeptModel
-from foldline.session.model import with_info
 from foldline.session.session import Session, Setup
 from foldline.stores import Store, find_store
 from foldline.summarizers import Summarizer
@@ -90,17 +90,17 @@ def open_with(
     rules = known.find_policy(policy)
     info = known.model_info(model, window)
     setup = Setup(
-        policy=rules,
+        policy=resolve(rules, info.name, info.window),
+        rules=rules,
         info=info,
+        given=KeptModel(model or "", window),
+        catalogue=known.catalogue(),
         dialect=dialect,
         system=system,
         tools=tools,
         overhead=overhead_of(system, tools, counter),
         counter=counter,
         subagent=subagent,
-        rules=rules,
-        catalogue=known.catalogue(),
-        given=KeptModel(model or "", window),
     )
     place = find_store(known.store if store is None else store)
     # a model from the settings gives only window and prices: a file must not choose who reads a session
@@ -108,7 +108,7 @@ def open_with(
     return Session(
         place,
         session,
-        with_info(setup, info),
+        setup,
         summarizer=summarizer,
         summary_model=summary_model if summarizer is None else None,
         owns_store=place is not store,

@@ -32,7 +32,7 @@ from foldline.providers.base import Reply
 from foldline.providers.failures import from_sdk
 from foldline.session.compactor import Compactor
 from foldline.session.events import OverflowSeen, Remedy
-from foldline.session.model import Setup
+from foldline.session.setup import Setup
 from foldline.session.shared import Shared
 from foldline.session.view import ContextMessages, ViewToken, check_answered
 

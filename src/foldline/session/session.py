@@ -15,15 +15,12 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import msgspec
 
-from foldline.arguments import check
 from foldline.catalogue import ModelInfo
-from foldline.config import settings
 from foldline.core.compact.fold_request import continuation_of
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Cache
 from foldline.core.log.entries import Pin
-from foldline.core.measure.window import Window
 from foldline.core.view import Item
 from foldline.dialects import get
 from foldline.session.appends import Appends
@@ -33,14 +30,15 @@ from foldline.session.events import Events
 from foldline.session.hooks import Hooks
 from foldline.session.jobs import DraftJobs
 from foldline.session.links import Links
-from foldline.session.model import Setup
 from foldline.session.overflow import OverflowMender
 from foldline.session.preview import ManualCompaction
 from foldline.session.recall import Recall
 from foldline.session.reread import Rereading
 from foldline.session.rules import StoredRules
-from foldline.session.shared import Shared, SummarizerChoice
+from foldline.session.setup import Setup
+from foldline.session.shared import Shared
 from foldline.session.state import LiveState
+from foldline.session.switching import Switching
 from foldline.session.tools import Tools
 from foldline.session.tree import SessionTree
 from foldline.session.triggers import Triggers
@@ -98,11 +96,7 @@ class Session:
         summary_model: ModelInfo | None = None,
         owns_store: bool = False,
     ) -> None:
-        """Compose a session with summaries by `summarizer` (default: offline).
-
-        With `summary_model`, that model writes them, then each model that the session changes to; with a
-        `summarizer` as well, that one writes them until the first change.
-        """
+        """Compose a session with summaries by `summarizer` (default: offline); see `Switching`."""
         self.id = session
         self.store = store
         self._owns_store = owns_store
@@ -119,11 +113,7 @@ class Session:
         self._tools = Tools(self._shared, self._triggers, self._recall)
         self._rules = StoredRules(store, session)
         self._rereading = Rereading(self._shared)
-        self._choice: SummarizerChoice | None = None
-        if summary_model is not None:
-            self._choice = SummarizerChoice(self._shared, summarizer)
-            if summarizer is None:
-                self._choice.use_model(summary_model)
+        self._switching = Switching(self._shared, self._compactor.drafts, summarizer, summary_model)
 
     async def __aenter__(self) -> Self:
         try:
@@ -284,52 +274,14 @@ class Session:
         await self._shared.follow()
         return continuation_of(self._shared.cursor.state)
 
-    async def use_model(
-        self,
-        model: str | None,
-        *,
-        window: int | Window | None = None,
-        dialect: str | None = None,
-        tools: Any = None,
-    ) -> None:
-        """Switch to another model; the view is compacted for a smaller window before the first request.
-
-        `dialect` is what `context` returns from now on, `tools` their definitions (default: unchanged).
-        """
-        check(model=model, window=window, dialect=dialect, tools=tools)
-        if model is not None:
-            self.setup.catalogue.check(model)
-        async with self._shared.locked():
-            self._shared.model.use_dialect(dialect, tools)
-            await self._compactor.drafts.stop()  # it was made for the previous model
-            await self._shared.model.change(model, window)
-            self._shared.reply.forget()
-            if self._choice is not None:
-                self._choice.use_model(self.setup.info)
-
-    async def use_policy(self, policy: str | Policy) -> None:
-        """Use another policy from the next request on; drops a draft of the previous one.
-
-        `policy` is a preset, a policy of the settings, a `.toml` file or a `Policy`. Raises PolicyError for
-        anything else.
-        """
-        rules = settings().find_policy(policy)
-        async with self._shared.locked():
-            previous_model = self.setup.policy.summary_model
-            await self._compactor.drafts.stop()
-            self._shared.model.follow(rules)
-            if self._choice is not None and self.setup.policy.summary_model != previous_model:
-                self._choice.use_policy()
-
     def _sibling(self, session: str, *, subagent: bool = False) -> Session:
         """Open another session of the store with the same settings and a copy of the summariser."""
-        follows = self._choice is not None and self._choice.stands
         return Session(
             self.store,
             session,
             msgspec.structs.replace(self.setup, subagent=subagent or self.setup.subagent),
             summarizer=copy(self.summarizer),
-            summary_model=self.setup.info if follows else None,
+            summary_model=self.setup.info if self._switching.chooses else None,
         )
 
     # ---- methods of the parts
@@ -351,6 +303,9 @@ class Session:
     commit = _of(lambda self: self._manual, ManualCompaction.commit)
     exclude = _of(lambda self: self._manual, ManualCompaction.exclude)
     display_summary = _of(lambda self: self._compactor, Compactor.display_summary)
+
+    use_model = _of(lambda self: self._switching, Switching.use_model)
+    use_policy = _of(lambda self: self._switching, Switching.use_policy)
 
     undo = _of(lambda self: self._tree, SessionTree.undo)
     redo = _of(lambda self: self._tree, SessionTree.redo)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
-from foldline.catalogue import ModelInfo
 from foldline.core.checkpoint.request import Prefix
 from foldline.core.decide.overflow import ReplyLimit
 from foldline.core.decide.watch import Watch
@@ -18,19 +16,12 @@ from foldline.session.cursor import Cursor
 from foldline.session.events import Events, MessageAdded, WarningGiven
 from foldline.session.hooks import Hooks, calling
 from foldline.session.jobs import DraftJobs, OwnJobs
-from foldline.session.model import SessionModel, Setup
+from foldline.session.model import SessionModel
+from foldline.session.setup import Setup
 from foldline.session.state import LiveState
 from foldline.session.view import SessionView
 from foldline.stores.base import Store
-from foldline.summarizers import (
-    ModelSummarizer,
-    OfflineSummarizer,
-    Summarizer,
-    summarizer_for,
-    unasked_warning,
-)
-
-log = logging.getLogger("foldline")
+from foldline.summarizers import OfflineSummarizer, Summarizer
 
 # The summariser of the current call, and of the checks and drafts that it starts, whose tasks inherit its
 # context. So callers that share a session do not use each other's summarisers.
@@ -132,46 +123,3 @@ class Shared:
             return self.view.prefix()
         except DialectError:  # the summary is then written from the conversation as text
             return None
-
-
-class SummarizerChoice:
-    """Chooses a session's summariser by its model, until one is set manually."""
-
-    def __init__(self, shared: Shared, chosen: Summarizer | None = None) -> None:
-        self._shared = shared
-        self._chosen = chosen
-        self._info: ModelInfo | None = None
-
-    @property
-    def stands(self) -> bool:
-        """Whether the session's summariser was chosen here and not set manually."""
-        return self._chosen is None or self._shared.own_summarizer is self._chosen
-
-    def use_model(self, info: ModelInfo) -> None:
-        """Write summaries with this model from now on, unless a summariser was set manually."""
-        self._info = info
-        if not self.stands:
-            return
-        setup = self._shared.model.setup
-        chosen = summarizer_for(
-            info,
-            setup.policy,
-            catalogue=setup.catalogue,
-            counter=setup.counter,
-            dialect=setup.dialect,
-        )
-        self._chosen = self._shared.own_summarizer = chosen
-        if isinstance(chosen, ModelSummarizer):
-            self._shared.at_close.append(chosen.close)
-        self._warn(unasked_warning(info, setup.policy, catalogue=setup.catalogue))
-
-    def use_policy(self) -> None:
-        """Choose the summariser again after a change of policy."""
-        if self._info is not None:
-            self.use_model(self._info)
-
-    def _warn(self, text: str) -> None:
-        """Log a warning, and emit it as soon as a callback listens."""
-        self._shared.pending_warning = text
-        if text:
-            log.warning("session %s: %s", self._shared.id, text)

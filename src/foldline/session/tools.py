@@ -1,30 +1,22 @@
 """Tools for the model itself: search, read and list its folded past, and ask for a compaction.
 
-Definitions have the form of each dialect. A tool's result is a short text for the model. The result of a
+A tool's result is a short text for the model. The result of a
 wrong call explains what is wrong, so that the model can try again.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from foldline.core.cut.elide import Count
 from foldline.core.cut.notes import MARK, TOOLS, WINDOW_MARK
 from foldline.core.measure.tokens import tools_tokens
-from foldline.dialects.values import (
-    ANTHROPIC,
-    BEDROCK_CONVERSE,
-    GEMINI,
-    OPENAI_CHAT,
-    OPENAI_RESPONSES,
-    UI_MESSAGE,
-)
 from foldline.errors import InputError
+from foldline.session.definitions import Tool, arguments_of, definitions
 from foldline.session.recall import LINE, EntryInfo, Passage, Recall
 from foldline.session.shared import Shared
 from foldline.session.triggers import Triggers
@@ -37,40 +29,10 @@ COMPACT: Final = "compact_context"
 HITS: Final = 10  # messages that one search shows at most
 LISTED: Final = 40  # entries that one list shows at most
 RESULT_TOKENS: Final = 2_500  # of one result, at most
-KINDS_OF_VALUES: Final[dict[str, tuple[type, str]]] = {
-    "string": (str, "a string"),
-    "integer": (int, "a whole number"),
-    "boolean": (bool, "true or false"),
-    "array": (list, "a list"),
-    "object": (dict, "an object"),
-}
-"""The Python types for the types of JSON Schema, and how errors name them."""
-FORMS: Final = (ANTHROPIC, BEDROCK_CONVERSE, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE)
 
 
-class Tool(msgspec.Struct, frozen=True):
-    """A tool that a model may call; `parameters` maps each name to its JSON Schema.
-
-    `foreign` is the whole schema of an external tool, which checks its arguments itself.
-    """
-
-    name: str
-    description: str
-    parameters: dict[str, dict[str, Any]] = {}
-    required: tuple[str, ...] = ()
-    foreign: dict[str, Any] | None = None
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments."""
-        if self.foreign is not None:
-            return self.foreign
-        return {
-            "type": "object",
-            "properties": self.parameters,
-            "required": list(self.required),
-            "additionalProperties": False,
-        }
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
 
 
 def _number(description: str, most: int | None = None, least: int = 1) -> dict[str, Any]:
@@ -78,10 +40,7 @@ def _number(description: str, most: int | None = None, least: int = 1) -> dict[s
     return {"type": "integer", "description": description, **bounds}
 
 
-_OTHER: Final = {
-    "type": "string",
-    "description": "The id of another session to look in, this conversation by default.",
-}
+_OTHER: Final = _text("The id of another session to look in, this conversation by default.")
 RECALL_TOOLS: Final = (
     Tool(
         "recall_search",
@@ -90,10 +49,7 @@ RECALL_TOOLS: Final = (
         "with words that begin with yours; if few have every word, those with some of them follow. "
         "Use it before you ask the user for something again, or before you redo work.",
         {
-            "query": {
-                "type": "string",
-                "description": "A few words of the message: names, paths, errors.",
-            },
+            "query": _text("A few words of the message: names, paths, errors."),
             "limit": _number(f"How many messages to show, {HITS} by default.", HITS),
             "session": _OTHER,
         },
@@ -104,7 +60,7 @@ RECALL_TOOLS: Final = (
         "Read one message of this conversation in full, by the entry id that a search, a list or a marker "
         "such as [… left out; recall ID …] gives. Long ones come in pieces.",
         {
-            "entry": {"type": "string", "description": "The entry id."},
+            "entry": _text("The entry id."),
             "offset": _number("The character at which to begin, 0 by default.", least=0),
             "session": _OTHER,
         },
@@ -115,7 +71,7 @@ RECALL_TOOLS: Final = (
         "List the messages of this conversation that you do not see in full: folded into the checkpoint, "
         "blanked or shortened. One line per message, oldest first; the newest unless `before` is given.",
         {
-            "before": {"type": "string", "description": "An entry id: list the messages before it."},
+            "before": _text("An entry id: list the messages before it."),
             "limit": _number(f"How many lines, {LISTED} by default.", LISTED),
         },
     ),
@@ -124,10 +80,8 @@ COMPACT_TOOL: Final = Tool(
     COMPACT,
     "Fold the conversation so far into a checkpoint before your next step. Use it at the end of a stage "
     "of the work, when the details of that stage are no longer needed word for word.",
-    {"focus": {"type": "string", "description": "What the checkpoint should focus on."}},
+    {"focus": _text("What the checkpoint should focus on.")},
 )
-
-
 STATS_TOOL: Final = Tool(
     "context_stats",
     "Say how full the context window is: tokens in use and usable, what they are spent on, and how much of "
@@ -222,74 +176,12 @@ class Tools:
         return self._shared.model.setup.counter.count(text)
 
 
-# ---- definitions
-
-
-def definitions(dialect: str, tools: Sequence[Tool] = RECALL_TOOLS) -> list[dict[str, Any]]:
-    """Return tool definitions in the form of a dialect's API.
-
-    `ui-message`: function tools of the AI SDK; `gemini`: declarations of functions. Raises InputError for an
-    unknown dialect.
-    """
-    if dialect not in FORMS:
-        raise InputError(f"tools cannot be defined in dialect {dialect!r}, only in {', '.join(FORMS)}")
-    return [_definition(tool, dialect) for tool in tools]
-
-
-def _definition(tool: Tool, dialect: str) -> dict[str, Any]:
-    named = {"name": tool.name, "description": tool.description}
-    if dialect == ANTHROPIC:
-        return {**named, "input_schema": tool.schema}
-    if dialect == BEDROCK_CONVERSE:
-        return {"toolSpec": {**named, "inputSchema": {"json": tool.schema}}}
-    if dialect == GEMINI:  # one of a tool's functionDeclarations
-        return {**named, "parametersJsonSchema": tool.schema}
-    if dialect == OPENAI_CHAT:
-        return {"type": "function", "function": {**named, "parameters": tool.schema}}
-    if dialect == OPENAI_RESPONSES:
-        return {"type": "function", **named, "parameters": tool.schema, "strict": False}
-    return {"type": "function", **named, "inputSchema": tool.schema}
-
-
-def arguments_of(tool: Tool, raw: Mapping[str, Any] | str | None) -> dict[str, Any]:
-    """Return a call's arguments, checked; raises InputError with a text for the model if they are wrong."""
-    values = _parsed(raw)
-    if tool.foreign is not None:
-        return values
-    if missing := [name for name in tool.required if _is_missing(values.get(name), tool.parameters[name])]:
-        raise InputError(f"{tool.name} needs {', '.join(missing)}")
-    if unknown := [name for name in values if name not in tool.parameters]:
-        raise InputError(f"{tool.name} takes {', '.join(tool.parameters)}, not {', '.join(unknown)}")
-    for name, value in values.items():
-        kind, kind_name = KINDS_OF_VALUES.get(str(tool.parameters[name].get("type")), (object, ""))
-        valid = isinstance(value, kind) and (kind in (bool, object) or not isinstance(value, bool))
-        if value is not None and not valid:
-            raise InputError(f"{tool.name}: {name} must be {kind_name}")
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _is_missing(value: Any, schema: Mapping[str, Any]) -> bool:
-    """Return whether a value is missing; an empty text is, unless its schema has `minLength` 0."""
-    return value is None or (value == "" and schema.get("minLength") != 0)
-
-
-def _parsed(raw: Mapping[str, Any] | str | None) -> dict[str, Any]:
-    if isinstance(raw, str):
-        try:
-            raw = json.loads(raw) if raw.strip() else {}
-        except ValueError as error:
-            raise InputError(f"the arguments are not JSON ({error})") from error
-    if raw is not None and not isinstance(raw, Mapping):
-        raise InputError("the arguments must be a JSON object")
-    return dict(cast("Mapping[str, Any]", raw or {}))
+# ---- results
 
 
 def capped(arguments: Mapping[str, Any], name: str, most: int) -> int:
     """Return a number among the arguments, from 1 to `most`; `most` by default."""
     return max(1, min(int(arguments.get(name, most)), most))
-
-
-# ---- results
 
 
 def hits_text(query: str, hits: Sequence[Hit], own: str) -> str:

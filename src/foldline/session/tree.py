@@ -11,7 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from foldline.core.ledger.text.origin import prompts
-from foldline.core.log.entries import Entry, Lifted, Said
+from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Said
 from foldline.core.log.log import undone
 from foldline.core.log.messages import Message
 from foldline.core.view import ViewState
@@ -26,7 +26,6 @@ from foldline.session.branch_summary import (
     said_on_branch,
     summary_note,
 )
-from foldline.session.cursor import is_boundary
 from foldline.session.drafts import Drafts
 from foldline.session.events import Branched, Redone, Undone
 from foldline.session.links import is_start
@@ -264,7 +263,9 @@ def to_undo(state: ViewState) -> str | None:
     """Return the id of the newest effective boundary, or reply with a server's compaction; None without."""
     path = state.entries()
     out = undone(path)
-    found = (entry for entry in reversed(path) if is_boundary(entry) or entry is state.server)
+    found = (
+        entry for entry in reversed(path) if isinstance(entry, Compacted | Pruned) or entry is state.server
+    )
     return next((entry.id for entry in found if entry.id not in out), None)
 
 

@@ -99,9 +99,11 @@ class Triggers:
 
     def __init__(self, shared: Shared, compactor: Compactor) -> None:
         self.checks = Background(self._check_in_background, self._report_failure)
-        self.idle = Background(self._commit_idle_draft, self._report_failure)
-        self.timer: asyncio.TimerHandle | None = None  # fires when the session is idle after the message
-        self._idle_after = ""  # with this id
+        self.idle = Background(lambda: self.commit_behind(self._idle_after), self._report_failure)
+        # fires when the session is idle after the message `_idle_after`: a ready draft is then committed,
+        # before the provider's cache of the old view expires
+        self.timer: asyncio.TimerHandle | None = None
+        self._idle_after = ""
         self._shared = shared
         self._compactor = compactor
         self._drafts = compactor.drafts
@@ -133,7 +135,11 @@ class Triggers:
         while True:
             async with self._shared.locked() as cursor:
                 check_answered(cursor.state)
-                wait = await self._next_step()
+                if self._requested_focus is not None:
+                    focus, self._requested_focus = self._requested_focus, None
+                    wait = partial(self._compact_on_request, focus)
+                else:
+                    wait = await self._check_triggers()
                 if wait is None:
                     await self._append_continuation()
                     size = self._model.trigger_size(cursor.state)
@@ -182,20 +188,11 @@ class Triggers:
 
     # ---- checks; the lock is held
 
-    async def _next_step(self) -> Callable[[], Awaitable[object]] | None:
-        """Check what a request needs: a compaction that the model requested, or what the triggers say.
-
-        Returns what to await without the lock. Raises FloorExceeded if nothing helps.
-        """
-        if self._requested_focus is not None:
-            focus, self._requested_focus = self._requested_focus, None
-            return partial(self._compact_on_request, focus)
-        return await self._check_triggers()
-
     async def _check_triggers(self, *, adopted: bool = False) -> Callable[[], Awaitable[object]] | None:
-        """Begin a draft, commit one, or return what to wait for without the lock; raises as `_look` does.
+        """Begin a draft, commit one, or return what to wait for without the lock.
 
-        Before anything is begun another process's draft is looked for, once.
+        Before anything is begun another process's draft is looked for, once. Raises FloorExceeded if nothing
+        helps.
         """
         watch = self._shared.watch
         while True:
@@ -305,10 +302,6 @@ class Triggers:
         if seconds is not None and newest is not None:
             self._idle_after = newest.id
             self.timer = asyncio.get_running_loop().call_later(seconds, self.idle.begin)
-
-    async def _commit_idle_draft(self) -> None:
-        """Commit a ready draft before the provider's cache of the old view expires."""
-        await self.commit_behind(self._idle_after)
 
     def _report_failure(self, error: Exception) -> None:
         """Report a background failure."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
 
-from foldline.core.log.entries import Compacted, Entry, Lifted
-from foldline.errors import LeafMoved
+from foldline.core.log.entries import Compacted, Entry, Lifted, Noted
+from foldline.errors import LeafMoved, StoreError
 from foldline.stores import tree
 from foldline.stores.database import Contended
 from foldline.stores.rows import pack
@@ -17,11 +17,11 @@ from foldline.stores.tree import Place, Spans
 
 def append(tables: Tables, session: str, entries: Sequence[Entry], seen: str | None) -> None:
     """Append a chain of entries: see `Store.append`. Raises Contended if another writer came between."""
-    tree.check_batch(session, entries, seen)
+    _check_batch(session, entries, seen)
     if not entries:
         return
     payloads = [pack(entry) for entry in entries]
-    first, last = tree.times_in(entries, time.time())
+    times = [entry.at for entry in entries if entry.at is not None] or [time.time()]
     with tables.database.writing():
         row = tables.session(session)
         stored = _count_stored(tables, row.key, entries) if row else 0
@@ -40,13 +40,35 @@ def append(tables: Tables, session: str, entries: Sequence[Entry], seen: str | N
             "before": count,
             "leaf": entries[-1].id,
             "entries": count + len(rows),
-            "created": first,
-            "updated": last,
-            "title": tree.title_in(entries),
-            "user": tree.user_in(entries),
+            "created": times[0],
+            "updated": times[-1],
+            "title": _newest_noted(entries, "title", "title", lambda title: isinstance(title, str)),
+            "user": _newest_noted(entries, tree.SERVED, "user", tree.is_user),
         }
         if not tables.database.append(update, rows):
             raise Contended
+
+
+def _check_batch(session: str, entries: Sequence[Entry], seen: str | None) -> None:
+    """Raise StoreError unless the entries chain from `seen` on, each with its own id."""
+    if not session:
+        raise StoreError("a session needs a non-empty id")
+    parent = seen
+    for entry in entries:
+        if entry.parent != parent:
+            raise StoreError(f"entry {entry.id} follows {entry.parent}, not {parent}: nothing was written")
+        parent = entry.id
+    ids = {entry.id for entry in entries} - {"", seen}
+    if len(ids) != len(entries):
+        raise StoreError("two entries of one append have the same id, or one has none: nothing was written")
+
+
+def _newest_noted(
+    entries: Sequence[Entry], kind: str, key: str, is_valid: Callable[[object], bool]
+) -> str | None:
+    """Return the newest valid value of a key in the notes of a kind; None without one."""
+    values = (e.data.get(key) for e in reversed(entries) if isinstance(e, Noted) and e.kind == kind)
+    return next((cast("str", value) for value in values if is_valid(value)), None)
 
 
 def _count_stored(tables: Tables, session: Any, entries: Sequence[Entry]) -> int:
@@ -57,18 +79,22 @@ def _count_stored(tables: Tables, session: Any, entries: Sequence[Entry]) -> int
     for count, entry in enumerate(entries):
         if entry.id not in stored:
             return count
-        tree.check_same(entry, stored[entry.id])
+        if entry.parent != stored[entry.id].parent:
+            raise StoreError(f"another entry {entry.id} is already in the session: nothing was written")
     return len(entries)
 
 
 def _is_retry(tables: Tables, session: SessionRow, entries: Sequence[Entry]) -> bool:
-    """Return whether these entries, times included, are already on the path."""
+    """Return whether these entries are already on the path.
+
+    Ids do not depend on times, so two writers can create the same id, but at different times.
+    """
     leaf = tables.place_of(session, None)
     last = tables.seq_of(session.key, entries[-1].id)
     if leaf is None or not tree.is_on(tables.spans(session.key, leaf.seq), last):
         return False
     stored = tables.stored(session.key, [entry.id for entry in entries])
-    return all(tree.same_writer(entry, stored[entry.id]) for entry in entries)
+    return all(entry.at == stored[entry.id].at for entry in entries)
 
 
 class _NewRows:
@@ -89,8 +115,7 @@ class _NewRows:
 
     def _row(self, entry: Entry, payload: bytes) -> dict[str, Any]:
         if isinstance(entry, Compacted):
-            kept = [*entry.leading, *entry.quoted, *([entry.first_kept] if entry.first_kept else [])]
-            tree.check_kept(entry, self._path(), self._find_seqs(kept).get)
+            self._check_kept(entry)
         seq = self._count + len(self._places) + 1
         self._place = place = tree.place(entry, seq, self._place, self._events)
         self._places[seq], self._entries[seq], self._seqs[entry.id] = place, entry, seq
@@ -102,11 +127,20 @@ class _NewRows:
             **place._asdict(),
         }
 
-    def _path(self) -> Spans:
-        return tree.spans(self._place_at, self._place.seq) if self._place else []
+    def _check_kept(self, entry: Compacted) -> None:
+        kept = [*entry.leading, *entry.quoted, *([entry.first_kept] if entry.first_kept else [])]
+        path, seqs = self._path(), self._find_seqs(kept)
+        for id_ in kept:
+            if id_ not in seqs or not tree.is_on(path, seqs[id_]):
+                raise StoreError(
+                    f"compaction {entry.id} keeps entry {id_}, which is not on its path: nothing was written"
+                )
 
-    def _place_at(self, seq: int) -> Place:
-        return self._places.get(seq) or self._tables.place_at(self._session, seq)
+    def _path(self) -> Spans:
+        def place_at(seq: int) -> Place:
+            return self._places.get(seq) or self._tables.place_at(self._session, seq)
+
+        return tree.spans(place_at, self._place.seq) if self._place else []
 
     def _find_seqs(self, ids: Iterable[str]) -> dict[str, int]:
         """Return the seqs of these entries, leaving out unknown ones."""

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from foldline.core.log.codec import prepared
-from foldline.stores.tables import Tables
+from foldline.stores.database import Database
 
 
 class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,16 +43,16 @@ class AuditLine(msgspec.Struct, frozen=True):
 class AuditLog:
     """The audit log of one store; any method may raise StoreError."""
 
-    def __init__(self, run: Callable[[Callable[[Tables], Any]], Awaitable[Any]]) -> None:
+    def __init__(self, run: Callable[[Callable[[Database], Any]], Awaitable[Any]]) -> None:
         self._run = run
 
     async def add(self, action: str, session: str, record: AuditRecord) -> None:
         """Add a line; it is durable on return."""
         values = {"action": action, "session": session, "record": msgspec.json.encode(record)}
 
-        def work(tables: Tables) -> None:
-            with tables.database.transaction():
-                tables.database.change("add_audit", at=time.time(), **values)
+        def work(database: Database) -> None:
+            with database.transaction():
+                database.change("add_audit", at=time.time(), **values)
 
         await self._run(work)
 
@@ -61,10 +61,10 @@ class AuditLog:
     ) -> list[AuditLine]:
         """Return the newest lines, newest first; optionally of one session, or `before` a line number."""
         values: dict[str, Any] = {"limit": limit, "before": before, "session": session}
-        rows = await self._run(lambda tables: tables.database.rows("audit_page", **values))
+        rows = await self._run(lambda database: database.rows("audit_page", **values))
         return [_line(*row) for row in rows]
 
 
 def _line(no: int, at: float, action: str, session: str, record: bytes) -> AuditLine:
-    details = msgspec.json.decode(record, type=AuditRecord)
-    return AuditLine(no, at, action, session, details.entry, details.token, details.request, details.data)
+    details = msgspec.structs.asdict(msgspec.json.decode(record, type=AuditRecord))
+    return AuditLine(no, at, action, session, **details)

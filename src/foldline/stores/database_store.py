@@ -53,8 +53,8 @@ class DatabaseStore(ABC, Generic[D]):
     shared = True  # other processes may use the same sessions
 
     def __init__(self, name: str, words: WordIndex, audit: Callable[[D, str | None], list[str]]) -> None:
-        self.key_values = KeyValues(self.run)
-        self.audit_log = AuditLog(self.run)
+        self.key_values = KeyValues(self.ask)
+        self.audit_log = AuditLog(self.ask)
         self._name = name
         self._words = words
         self._audit = audit

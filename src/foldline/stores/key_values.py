@@ -15,7 +15,6 @@ import msgspec
 
 from foldline.errors import StoreError
 from foldline.stores.database import Contended, Database
-from foldline.stores.tables import Tables
 
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
@@ -27,10 +26,10 @@ class KeyValues:
 
     Each call is atomic and durable on return. `seconds` is the lifetime of a value from its last write, by
     the store's clock; expired values are ignored, and deleted with the next write. Any method may raise
-    StoreError. The parameter `run` runs work on the store's tables.
+    StoreError. The parameter `run` runs work on the store's database.
     """
 
-    def __init__(self, run: Callable[[Callable[[Tables], Any]], Awaitable[Any]]) -> None:
+    def __init__(self, run: Callable[[Callable[[Database], Any]], Awaitable[Any]]) -> None:
         self._run = run
 
     async def add(
@@ -56,7 +55,7 @@ class KeyValues:
     async def get(self, space: str, key: str) -> bytes | None:
         """Return the value of a key; None without one."""
         now = time.time()
-        row = await self._run(lambda tables: tables.database.row("value", space=space, key=key, now=now))
+        row = await self._run(lambda database: database.row("value", space=space, key=key, now=now))
         return None if row is None else row[0]
 
     async def put_all(self, space: str, values: Mapping[str, bytes], *, seconds: float) -> None:
@@ -76,9 +75,7 @@ class KeyValues:
     async def values(self, space: str) -> dict[str, bytes]:
         """Return all values of a space by their keys."""
         now = time.time()
-        return dict(
-            await self._run(lambda tables: tables.database.rows("space_values", space=space, now=now))
-        )
+        return dict(await self._run(lambda database: database.rows("space_values", space=space, now=now)))
 
     async def replace(self, space: str, key: str, old: bytes, new: bytes, *, seconds: float) -> bool:
         """Replace the value if it is still `old`; return whether the `new` one is stored.
@@ -106,7 +103,7 @@ class KeyValues:
     async def keys(self, space: str) -> list[str]:
         """Return the keys of a space, in any order."""
         now = time.time()
-        rows = await self._run(lambda tables: tables.database.rows("value_keys", space=space, now=now))
+        rows = await self._run(lambda database: database.rows("value_keys", space=space, now=now))
         return [key for (key,) in rows]
 
     async def trim(self, space: str, most: int) -> None:
@@ -116,11 +113,11 @@ class KeyValues:
     async def _change(self, work: Callable[[Database, float], T]) -> T:
         """Run work in a transaction that also deletes expired values."""
 
-        def change(tables: Tables) -> T:
-            with tables.database.transaction():
+        def change(database: Database) -> T:
+            with database.transaction():
                 now = time.time()
-                tables.database.change("expire_values", now=now)
-                return work(tables.database, now)
+                database.change("expire_values", now=now)
+                return work(database, now)
 
         return await self._run(change)
 

@@ -110,7 +110,8 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
         retry_while_locked(lambda: _prepare(database, path), timeout)
     except sqlite3.OperationalError as error:
         database.close()
-        if not _is_unwritable(error) or os.access(path.parent, os.W_OK):
+        unwritable = _primary_code(error) in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
+        if not unwritable or os.access(path.parent, os.W_OK):
             raise
         return _connect_to_read(path, timeout)
     except BaseException:
@@ -164,10 +165,6 @@ def retry_while_locked(work: Callable[[], T], timeout: float) -> T:
 def is_busy(error: sqlite3.Error) -> bool:
     """Return whether another connection has the lock, so that a retry may succeed."""
     return _primary_code(error) == sqlite3.SQLITE_BUSY
-
-
-def _is_unwritable(error: sqlite3.Error) -> bool:
-    return _primary_code(error) in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 
 
 @contextmanager

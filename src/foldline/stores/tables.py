@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from foldline.core.log.entries import Compacted, Entry
 from foldline.core.log.log import digest
-from foldline.errors import LeafMoved, SessionNotFound, StoreCorrupt, StoreError
+from foldline.errors import InputError, LeafMoved, SessionNotFound, StoreCorrupt, StoreError
 from foldline.stores import tree
 from foldline.stores.base import FIRST, MARKS, Listed, Mark, SessionInfo
 from foldline.stores.database import Contended, Database
@@ -82,13 +82,13 @@ class Tables:
         with self.database.snapshot():
             known = self.session(session)
             place = self.place_of(known, leaf)
-            seq = self.find(known.key, before) if known and before is not None else None
-            if before is not None:
-                tree.check_before(self.spans(known.key, place.seq) if known and place else [], seq, before)
-            if known is None or place is None:
-                return []
-            if seq is None:
-                return list(self.read(known.key, self.spans(known.key, place.seq, most=limit)))
+            if before is None:
+                spans = self.spans(known.key, place.seq, most=limit) if known and place else []
+                return list(self.read(known.key, spans)) if known else []
+            seq = self.find(known.key, before) if known else None
+            path = self.spans(known.key, place.seq) if known and place else []
+            if known is None or seq is None or not tree.is_on(path, seq):
+                raise InputError(f"{before!r} is not on the path of this session")
             spans = self.spans(known.key, seq, most=max(limit, 0) + 1)
             start, end = spans.pop()
             return list(self.read(known.key, [*spans, *([(start, end - 1)] if end > start else [])]))

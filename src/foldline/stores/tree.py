@@ -1,4 +1,4 @@
-"""Rules for all stores: how entries chain, and what a row stores about its path.
+"""The path of an entry: what its row stores about it, and how a path is read from rows.
 
 A *segment* is a run of entries with consecutive `seq`, each the child of the one before. A path is a chain
 of segments, so that any part of it is read in a few ranges of `seq`, however long the history.
@@ -7,11 +7,11 @@ of segments, so that any part of it is read in a few ranges of `seq`, however lo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeGuard
 
-from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Said
-from foldline.errors import InputError, StoreCorrupt, StoreError
+from foldline.core.log.entries import Compacted, Entry, Lifted, Said
+from foldline.errors import StoreCorrupt
 
 SERVED: Final = "served"  # kind of the service's note on how it opens a session and who owns it
 USER: Final = r"^[!-~]{1,256}$(?!\n)"  # a user's name
@@ -93,77 +93,11 @@ def is_on(path: Spans, seq: int) -> bool:
     return any(start <= seq <= end for start, end in path)
 
 
-def check_before(path: Spans, seq: int | None, entry: str) -> None:
-    """Raise InputError unless the entry, at `seq`, is on the path."""
-    if seq is None or not is_on(path, seq):
-        raise InputError(f"{entry!r} is not on the path of this session")
-
-
 def kind(entry: Entry) -> str:
     """Return the kind of an entry: said, compacted, pruned, lifted, pinned or noted."""
     return str(entry.__struct_config__.tag)
 
 
-def check_kept(entry: Compacted, path: Spans, find: Callable[[str], int | None]) -> None:
-    """Raise StoreError if a Compacted keeps an entry that is not on the path before it."""
-    for id_ in (*entry.leading, *entry.quoted, *([entry.first_kept] if entry.first_kept else [])):
-        seq = find(id_)
-        if seq is None or not is_on(path, seq):
-            raise StoreError(
-                f"compaction {entry.id} keeps entry {id_}, which is not on its path: nothing was written"
-            )
-
-
-def check_batch(session: str, entries: Sequence[Entry], seen: str | None) -> None:
-    """Raise StoreError unless the entries chain from `seen` on, each with its own id."""
-    if not session:
-        raise StoreError("a session needs a non-empty id")
-    parent = seen
-    for entry in entries:
-        if entry.parent != parent:
-            raise StoreError(f"entry {entry.id} follows {entry.parent}, not {parent}: nothing was written")
-        parent = entry.id
-    ids = {entry.id for entry in entries} - {"", seen}
-    if len(ids) != len(entries):
-        raise StoreError("two entries of one append have the same id, or one has none: nothing was written")
-
-
-def check_same(entry: Entry, stored: Entry) -> None:
-    """Raise StoreError if an entry has the id of a stored one, but another parent."""
-    if entry.parent != stored.parent:
-        raise StoreError(f"another entry {entry.id} is already in the session: nothing was written")
-
-
-def same_writer(entry: Entry, stored: Entry) -> bool:
-    """Return whether an entry with a stored id is the same entry sent again.
-
-    Ids do not depend on times, so two writers can create the same id, but at different times.
-    """
-    return entry.at == stored.at
-
-
-def title_in(entries: Iterable[Entry]) -> str | None:
-    """Return the newest title noted in these entries; None without one."""
-    titles = _noted(entries, "title", "title")
-    return next((title for title in reversed(titles) if isinstance(title, str)), None)
-
-
-def user_in(entries: Iterable[Entry]) -> str | None:
-    """Return the user that the service noted last in these entries; None without one."""
-    return next((user for user in reversed(_noted(entries, SERVED, "user")) if is_user(user)), None)
-
-
-def _noted(entries: Iterable[Entry], kind: str, key: str) -> list[object]:
-    """Return the values of a key in the notes of a kind."""
-    return [entry.data.get(key) for entry in entries if isinstance(entry, Noted) and entry.kind == kind]
-
-
 def is_user(name: object) -> TypeGuard[str]:
     """Return whether a value is a valid user name."""
     return isinstance(name, str) and re.search(USER, name) is not None
-
-
-def times_in(entries: Sequence[Entry], now: float) -> tuple[float, float]:
-    """Return the Unix times of the first and the last entry with a time; `now` if none has one."""
-    known = [entry.at for entry in entries if entry.at is not None] or [now]
-    return known[0], known[-1]

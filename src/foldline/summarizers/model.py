@@ -28,7 +28,7 @@ from foldline.providers.retry import Patience, Retrying
 from foldline.summarizers.base import QUOTED
 from foldline.summarizers.candidate import LEAST_ROOM, Candidate, candidate, smaller
 from foldline.summarizers.choose import SummaryWay, asked_in_session, choices
-from foldline.summarizers.parts import requests, split
+from foldline.summarizers.parts import split
 
 log = logging.getLogger("foldline")
 
@@ -96,7 +96,8 @@ class ModelSummarizer:
         notes: Sequence[str] = (),
     ) -> None:
         self._own = candidate(provider, window=window, price=price)
-        self._other = _as_candidate(other)
+        is_candidate = other is None or isinstance(other, Candidate)
+        self._other = other if is_candidate else candidate(other)
         self._counter = counter
         self._patience = patience or PATIENCE
         self._timeout = timeout
@@ -218,13 +219,13 @@ class ModelSummarizer:
     async def _by_parts(self, model: Candidate, request: SummaryRequest, room: int, tally: _Tally) -> Reply:
         """Summarise part after part; the last reply is the summary of the whole."""
         tokens = model.tokens(request)
-        parts = await asyncio.to_thread(split, request, room, self._counter)
-        tally.parts = len(parts.runs)
+        parts, left_out = await asyncio.to_thread(split, request, room, tokens, self._counter)
+        tally.parts = len(parts)
         if tally.parts > 1:
             tally.note(f"in {tally.parts} parts: the range exceeds what {model.name} accepts at a time")
-        if parts.left_out:
+        if left_out:
             tally.note(f"{model.name} saw the range with its middle left out")
-        *first, last = requests(request, parts, tokens)
+        *first, last = parts
         previous = request.previous
         for part in first:
             previous = await self._part(model, msgspec.structs.replace(part, previous=previous), room, tally)
@@ -294,7 +295,3 @@ async def _stream(provider: Provider, call: Call, on_text: OnText) -> Reply:
             if piece.kind in ("text", "restart"):
                 on_text(piece.text if piece.kind == "text" else None)
     raise ProviderError("the stream ended without a reply", kind="connection", provider=provider.name)
-
-
-def _as_candidate(model: Provider | Candidate | None) -> Candidate | None:
-    return model if model is None or isinstance(model, Candidate) else candidate(model)

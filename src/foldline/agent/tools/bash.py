@@ -13,7 +13,7 @@ from foldline.agent.tools.toolbox import AgentTool, Arguments, Output, in_part, 
 from foldline.agent.tools.toolbox import text as string
 from foldline.agent.workspace import Workspace
 from foldline.files import make_private
-from foldline.session.tools import Tool
+from foldline.session.definitions import Tool
 
 SECONDS = 120  # the default time-out
 MAX_SECONDS = 3_600

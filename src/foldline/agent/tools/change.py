@@ -10,7 +10,7 @@ from foldline.agent.permissions import PermissionRequest
 from foldline.agent.tools.toolbox import AgentTool, Arguments, flag, text
 from foldline.agent.workspace import Workspace
 from foldline.errors import InputError
-from foldline.session.tools import Tool
+from foldline.session.definitions import Tool
 
 LINES = 1_000  # of a diff that the user is asked about
 LONGEST = 500  # characters of one of its lines

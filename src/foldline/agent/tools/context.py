@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable
 from foldline.agent.tools.toolbox import AgentTool, Arguments, text
 from foldline.core.log.messages import Message, Text
 from foldline.errors import InputError
+from foldline.session.definitions import Tool
 from foldline.session.session import Session
-from foldline.session.tools import COMPACT, COMPACT_TOOL, RECALL_TOOLS, STATS_TOOL, Tool
+from foldline.session.tools import COMPACT, COMPACT_TOOL, RECALL_TOOLS, STATS_TOOL
 
 Deferred = Callable[[], Awaitable[None]]
 

@@ -15,7 +15,7 @@ from foldline.agent.tools.toolbox import AgentTool, Arguments, Output, number, t
 from foldline.agent.workspace import Workspace
 from foldline.core.log.messages import Media
 from foldline.errors import InputError
-from foldline.session.tools import Tool
+from foldline.session.definitions import Tool
 
 LINES = 2_000  # the default limit
 CHARACTERS = 60_000  # per call

@@ -14,7 +14,7 @@ from foldline.agent.processes import Beginning, run_process
 from foldline.agent.tools.toolbox import AgentTool, Arguments, flag, text
 from foldline.agent.workspace import SKIPPED, Workspace
 from foldline.errors import InputError
-from foldline.session.tools import Tool
+from foldline.session.definitions import Tool
 
 MATCH = re.compile(r"([^\0]+)\0(.*)\n?")  # a name may hold colons and line breaks
 LINES = 200  # matches shown by grep

@@ -12,7 +12,7 @@ from foldline.agent.permissions import PermissionRequest, Permissions
 from foldline.agent.workspace import Touched, Workspace
 from foldline.core.log.messages import Media, Text, ToolCall, ToolResult
 from foldline.errors import FoldlineError, did_you_mean
-from foldline.session.tools import Tool, arguments_of, definitions
+from foldline.session.definitions import Tool, arguments_of, definitions
 
 Arguments = dict[str, Any]
 MAX_ANSWER: Final = 64_000  # characters; a little more than `read` returns
