@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from foldline.catalogue.info import DEFAULT_WINDOW, ModelInfo
+from foldline.catalogue.info import DEFAULT_WINDOW, Found, ModelInfo
 from foldline.catalogue.names import ASKED, LONG, MAKERS, PROVIDERS, TUNED, SplitName, normal, take_apart
 from foldline.core.decide.price import Price
 from foldline.core.log.codec import prepared
@@ -61,9 +61,7 @@ def _normal_names(provider: str) -> dict[str, str]:
     return {normal(name): name for name in names}
 
 
-def _row(
-    requested: str, provider: str, name: str, found: Literal["exact", "same name", "longest prefix"]
-) -> ModelInfo:
+def _row(requested: str, provider: str, name: str, found: Found) -> ModelInfo:
     context, most_input, output, price, cache_read, cache_write, price_output = _data().models[provider][name]
     window = Window(context=context, input=most_input, output=output or DEFAULT_WINDOW.output)
     cost = None

@@ -111,11 +111,13 @@ class Provider(Protocol):
         ...
 
 
-def traced(usage: Usage | None) -> dict[str, tracing.Value | None]:
-    """Return the usage as attributes of a call's span."""
+def traced(usage: Usage | None) -> dict[str, tracing.Value]:
+    """Return the usage as attributes of a call's span; {} if it is unknown."""
+    if usage is None:
+        return {}
     return {
-        tracing.INPUT_TOKENS: usage.total - usage.output if usage else None,
-        tracing.CACHE_READ_TOKENS: usage.cache_read if usage else None,
-        tracing.CACHE_WRITE_TOKENS: usage.cache_write if usage else None,
-        tracing.OUTPUT_TOKENS: usage.output if usage else None,
+        tracing.INPUT_TOKENS: usage.total - usage.output,
+        tracing.CACHE_READ_TOKENS: usage.cache_read,
+        tracing.CACHE_WRITE_TOKENS: usage.cache_write,
+        tracing.OUTPUT_TOKENS: usage.output,
     }

@@ -87,17 +87,13 @@ class PostgresDatabase:
         """Lock nothing: `append` checks whether the session has changed."""
         return nullcontext()
 
-    @contextmanager
-    def transaction(self) -> Generator[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """Commit everything done inside, or nothing."""
-        with self._committed("BEGIN"):
-            yield
+        return self._committed("BEGIN")
 
-    @contextmanager
-    def snapshot(self) -> Generator[None]:
+    def snapshot(self) -> AbstractContextManager[None]:
         """Read everything inside as it was at one moment."""
-        with self._committed("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
-            yield
+        return self._committed("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     @contextmanager
     def _committed(self, begin: str) -> Generator[None]:
@@ -170,7 +166,9 @@ def prepare(connection: Connection, target: Target) -> None:
                 return
             if version == 0:
                 connection.execute("CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY)")
-            _migrate(connection, version + 1)
+            with PostgresDatabase(connection).transaction():
+                connection.execute("INSERT INTO migrations (number) VALUES (%s)", (version + 1,))
+                connection.execute(cast("Any", migrations("postgres")[version]))
         except _RACED:
             continue
 
@@ -198,18 +196,6 @@ def _create_schema(connection: Connection, target: Target) -> None:
     query = "SELECT 1 FROM information_schema.schemata WHERE schema_name = %s"
     if connection.execute(query, (target.schema,)).fetchone() is None:
         connection.execute(cast("Any", f'CREATE SCHEMA IF NOT EXISTS "{target.schema}"'))
-
-
-def _migrate(connection: Connection, number: int) -> None:
-    connection.execute("BEGIN")
-    try:
-        connection.execute("INSERT INTO migrations (number) VALUES (%s)", (number,))
-        connection.execute(cast("Any", migrations("postgres")[number - 1]))
-        connection.execute("COMMIT")
-    except BaseException:
-        if not connection.broken:
-            connection.rollback()
-        raise
 
 
 if TYPE_CHECKING:

@@ -78,32 +78,10 @@ def words(query: str) -> list[str]:
     return query.split()
 
 
-def expression(query: str, *, whole: bool) -> str | None:
-    """Return the FTS5 expression for a query: each word a phrase, its last term a prefix unless `whole`.
-
-    None if a word has no letter or digit, and so is not in the index. Source of the quoting rule:
-    https://www.sqlite.org/fts5.html#full_text_query_syntax.
-    """
-    phrases = [indexed(word) for word in words(query)]
-    if not phrases or not all(any(ch.isalnum() for ch in phrase) for phrase in phrases):
-        return None
-    return " AND ".join(_quoted(phrase) + ("" if whole else "*") for phrase in phrases)
-
-
-def any_word_expression(query: str) -> str | None:
-    """Return the FTS5 expression for messages with any word of a query; None for a query of one word."""
-    unique = unique_words(query)
-    return " OR ".join(_quoted(indexed(word)) for word in unique) if len(unique) > 1 else None
-
-
 def unique_words(query: str) -> list[str]:
     """Return the words of a query that an index can find, each once, at most `WORDS` of them."""
     found = {tuple(parts): word for word in words(query) if (parts := terms(word))}
     return list(found.values())[:WORDS]
-
-
-def _quoted(phrase: str) -> str:
-    return '"' + phrase.replace('"', '""') + '"'
 
 
 def contains(text: str, query: str) -> bool:

@@ -31,15 +31,17 @@ class SqliteIndex:
     ) -> Iterator[Key]:
         """Yield the entries that have every word, the best first."""
         del limit
-        return _ranked_matches(tables, search.expression(query, whole=whole), scope)
+        return _ranked_matches(tables, _expression(query, whole=whole), scope)
 
     def partial_hits(
         self, tables: Tables, query: str, scope: Scope, limit: int, known: Sequence[Hit]
     ) -> list[Hit]:
         """Return the best messages with any word of the query that are not `known`."""
+        words = search.unique_words(query)
+        expression = " OR ".join(_quoted(search.indexed(word)) for word in words) if len(words) > 1 else None
         known_places = {(hit.session, hit.seq) for hit in known}
         hits: list[Hit] = []
-        for key in _ranked_matches(tables, search.any_word_expression(query), scope):
+        for key in _ranked_matches(tables, expression, scope):
             if len(hits) == limit:
                 break
             if scope.covers(tables, *key):
@@ -47,6 +49,22 @@ class SqliteIndex:
                 if found is not None and (found.session, found.seq) not in known_places:
                     hits.append(found)
         return hits
+
+
+def _expression(query: str, *, whole: bool) -> str | None:
+    """Return the FTS5 expression for a query: each word a phrase, its last term a prefix unless `whole`.
+
+    None if a word has no letter or digit, and so is not in the index. Source of the quoting rule:
+    https://www.sqlite.org/fts5.html#full_text_query_syntax.
+    """
+    phrases = [search.indexed(word) for word in search.words(query)]
+    if not phrases or not all(any(ch.isalnum() for ch in phrase) for phrase in phrases):
+        return None
+    return " AND ".join(_quoted(phrase) + ("" if whole else "*") for phrase in phrases)
+
+
+def _quoted(phrase: str) -> str:
+    return '"' + phrase.replace('"', '""') + '"'
 
 
 def _ranked_matches(tables: Tables, expression: str | None, scope: Scope) -> Iterator[Key]:
