@@ -20,7 +20,7 @@ from foldline.core.view import ViewState
 from foldline.core.view_items import native_items
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
-from foldline.session.state import known_live
+from foldline.session.hooks import known_live
 from foldline.summarizers.offline import OfflineSummarizer
 
 lives = st.dictionaries(st.sampled_from(["todos", "open files", "plan/now"]), texts(), max_size=3).map(

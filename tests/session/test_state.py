@@ -12,8 +12,8 @@ from foldline.core.compact.fold_request import continuation_of
 from foldline.core.decide.continuation import Continuation
 from foldline.core.log.entries import Compacted, Live, Noted
 from foldline.errors import InputError
-from foldline.session import state
-from foldline.session.state import NOTE, LiveState, known_live
+from foldline.session import hooks
+from foldline.session.hooks import NOTE, LiveState, known_live
 
 
 def talked(turns: int = 6):
@@ -68,7 +68,7 @@ def test_a_name_that_could_break_the_checkpoint_is_refused(name):
 
 
 async def test_a_callback_that_raises_or_hangs_leaves_what_was_known(caplog, monkeypatch):
-    monkeypatch.setattr(state, "PATIENCE", 0.01)
+    monkeypatch.setattr(hooks, "PATIENCE", 0.01)
     log = talked()
     noted(log, todos="- [ ] tests", plan="the plan")
     kept = LiveState()

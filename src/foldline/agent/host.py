@@ -39,11 +39,11 @@ from foldline.files import expanded
 from foldline.providers import Provider, Retrying, get, missing
 from foldline.providers.access import unusable_certificates
 from foldline.session.events import EVERY, Event, WarningGiven
+from foldline.session.hooks import NOTE
 from foldline.session.kept import kept_of
 from foldline.session.links import SUBAGENTS, origin
 from foldline.session.opening import open_with
 from foldline.session.session import Session
-from foldline.session.state import NOTE
 from foldline.stores import SessionInfo, find_store
 from foldline.stores.ids import find_session, short_ids
 

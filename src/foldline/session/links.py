@@ -20,8 +20,8 @@ from foldline.core.view import ViewState
 from foldline.errors import InputError, LeafMoved
 from foldline.executor import execute
 from foldline.session.events import HandedOff
+from foldline.session.hooks import NOTE, known_live
 from foldline.session.shared import Shared
-from foldline.session.state import NOTE, known_live
 from foldline.stores.base import Store
 
 LINK: Final = "link"  # kind of the note that links two sessions

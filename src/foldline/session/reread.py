@@ -25,8 +25,8 @@ from foldline.core.ledger.table import collect, merge
 from foldline.core.log.entries import Live, Said
 from foldline.core.log.messages import Text
 from foldline.core.view import ViewState
+from foldline.session.hooks import known_live
 from foldline.session.shared import Shared
-from foldline.session.state import known_live
 from foldline.waiting import run_off_loop
 
 NAME: Final = "files"  # of the live state

@@ -27,7 +27,7 @@ from foldline.session.appends import Appends
 from foldline.session.boundary import BoundaryMaker
 from foldline.session.compactor import Compactor
 from foldline.session.events import Events
-from foldline.session.hooks import Hooks
+from foldline.session.hooks import Hooks, LiveState
 from foldline.session.jobs import DraftJobs
 from foldline.session.links import Links
 from foldline.session.overflow import OverflowMender
@@ -37,7 +37,6 @@ from foldline.session.reread import Rereading
 from foldline.session.rules import StoredRules
 from foldline.session.setup import Setup
 from foldline.session.shared import Shared
-from foldline.session.state import LiveState
 from foldline.session.switching import Switching
 from foldline.session.tools import Tools
 from foldline.session.tree import SessionTree

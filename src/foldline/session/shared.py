@@ -14,11 +14,10 @@ from foldline.core.log.entries import Lifted, Said
 from foldline.errors import DialectError, InputError
 from foldline.session.cursor import Cursor
 from foldline.session.events import Events, MessageAdded, WarningGiven
-from foldline.session.hooks import Hooks, calling
+from foldline.session.hooks import Hooks, LiveState, calling
 from foldline.session.jobs import DraftJobs, OwnJobs
 from foldline.session.model import SessionModel
 from foldline.session.setup import Setup
-from foldline.session.state import LiveState
 from foldline.session.view import SessionView
 from foldline.stores.base import Store
 from foldline.summarizers import OfflineSummarizer, Summarizer

@@ -96,8 +96,7 @@ class ModelSummarizer:
         notes: Sequence[str] = (),
     ) -> None:
         self._own = candidate(provider, window=window, price=price)
-        is_candidate = other is None or isinstance(other, Candidate)
-        self._other = other if is_candidate else candidate(other)
+        self._other = other if other is None or isinstance(other, Candidate) else candidate(other)
         self._counter = counter
         self._patience = patience or PATIENCE
         self._timeout = timeout

@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 from foldline.agent.tools.toolbox import AgentTool, Arguments
 from foldline.errors import InputError
 from foldline.session.definitions import Tool
+from foldline.session.hooks import NOTE
 from foldline.session.session import Session
-from foldline.session.state import NOTE
 
 NAME: Final = "todos"  # of the live state
 MARKS: Final = {"pending": " ", "in_progress": "~", "done": "x"}
