@@ -84,6 +84,16 @@ async def test_a_call_that_is_stopped_says_so(tmp_path):
         await talk.sees("bash sleep 600  stopped", "Stopped. Complete messages")
 
 
+async def test_a_finished_call_is_not_stopped_after_the_transcript_is_shown_again(tmp_path):
+    said = [call("bash", command="echo hello"), "Hello.", "Nothing."]
+    async with open_chat(tmp_path, said) as talk:
+        await talk.say("Say hello.")
+        await talk.app.transcript.load(talk.host.session)
+        await talk.say("And now?")
+        await talk.sees("bash echo hello", "Nothing.")
+        assert "bash echo hello  1 lines" in talk.text
+
+
 async def test_a_permission_that_is_asked_for_is_what_is_waited_for(tmp_path):
     async with open_chat(tmp_path, [call("bash", command="echo a"), "Done."], allow=()) as talk:
         await talk.type("Run it.")

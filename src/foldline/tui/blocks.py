@@ -117,7 +117,7 @@ class CallBlock(Block):
         super().__init__(entry)
         self.tool = tool
         self.arguments = arguments
-        self._running = True
+        self._waits = True  # not `_running`, which Textual sets when the block is shown
         self._body = Static()
         self._fold = Collapsible(self._body, title=f"{self._title()} …", collapsed=True)
 
@@ -127,7 +127,7 @@ class CallBlock(Block):
 
     def show_answer(self, text: str, *, failed: bool) -> None:
         """Show the answer of the tool."""
-        self._running = False
+        self._waits = False
         self.set_class(failed, "failed")
         lines = text.count("\n") + 1
         self._fold.title = f"{self._title()}  {'failed' if failed else f'{lines} lines'}"
@@ -135,7 +135,7 @@ class CallBlock(Block):
 
     def stop(self) -> None:
         """Mark it as stopped, unless it has an answer."""
-        if self._running:
+        if self._waits:
             self.show_answer("Stopped by the user.", failed=True)
             self._fold.title = f"{self._title()}  stopped"
 
