@@ -12,7 +12,7 @@ from foldline.core.measure.overflow import Overflow
 from foldline.dialects import get as dialect_of
 from foldline.errors import ProviderError
 from foldline.providers import Call, Delta, Reply, get
-from foldline.testing import Answer, Faulty, Gate, Refusal, Scripted, call, serve
+from foldline.testing import Answer, Faulty, Gate, Refusal, Scripted, call, calls, serve
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic")
 TEXT = "Twelve files were read, and nothing was changed. " * 5
@@ -143,6 +143,17 @@ async def test_cancelling_a_slow_answer_ends_it():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (await model.complete(HELLO)).text == "next"
+
+
+def test_an_answer_takes_what_call_and_calls_return():
+    made = Answer("I look.", calls=[call("read", path="a"), calls(call("read", path="b"), call("ls"))])
+    assert [(one.name, one.arguments) for one in made.calls] == [
+        ("read", {"path": "a"}),
+        ("read", {"path": "b"}),
+        ("ls", {}),
+    ]
+    with pytest.raises(TypeError, match="`calls` takes ToolCalls"):
+        Answer(calls=["read"])
 
 
 async def test_a_stream_closed_early_leaves_nothing_open():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -20,11 +20,11 @@ _SHORTEST = 24  # characters of a piece of a short text
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """A model's answer: text, tool calls and thinking, in any combination.
 
-    A call without an id gets one. `stop` None: derived from the other fields; "paused" is Anthropic's
-    `pause_turn`, after which the client sends the reply back, and "end" for the other APIs. `usage` None:
-    counted from the request and the answer, with a simulated prompt cache. `wait` is the delay before the
-    first byte: seconds, or until a `Gate` opens. `summary` is the text of the server's own compaction, if the
-    request causes one.
+    `calls` also takes what `call` and `calls` return; a call without an id gets one. `stop` None: derived
+    from the other fields; "paused" is Anthropic's `pause_turn`, after which the client sends the reply back,
+    and "end" for the other APIs. `usage` None: counted from the request and the answer, with a simulated
+    prompt cache. `wait` is the delay before the first byte: seconds, or until a `Gate` opens. `summary` is
+    the text of the server's own compaction, if the request causes one.
     """
 
     text: str = ""
@@ -34,6 +34,15 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     usage: Usage | None = None
     wait: float | Gate = 0.0
     summary: str = "What was said before, in the words of the server."
+
+    def __post_init__(self) -> None:
+        given = cast("Iterable[object]", self.calls)
+        calls = tuple(
+            call for item in given for call in (item.calls if isinstance(item, Answer) else (item,))
+        )
+        if not all(isinstance(call, ToolCall) for call in calls):
+            raise TypeError("`calls` takes ToolCalls, or what `call` and `calls` return")
+        msgspec.structs.force_setattr(self, "calls", calls)
 
 
 class Refusal(Exception):
