@@ -39,7 +39,8 @@ class Appends:
 
         Durable when it returns. If calls are open when the user speaks, results that say so are appended
         first. Compactions that this triggers run in the background; `settled` waits for them. Raises
-        LeafMoved if another writer has appended a message since.
+        LeafMoved if another writer has appended a message since. If this is cancelled, all of them were
+        stored or none: `history` says which.
         """
         shared = self._shared
         # the caller has seen the loaded view, not what others have appended since
