@@ -37,9 +37,9 @@ _PARTS: Final = {
     r"fail\w*|crash\w*|conflicts?|luck|fehler|ahnung|erreurs?|problèmes?|errores|problemas?)\b",
     "finite": r"(?:is|are|was|were|has|have|had|does|did|ran|came|left|found|here|there|<it>|\w\w+ed\b)",
     "bitte": r"^\W*(?:bitte )?",
-    "order": r"^\W*(?:(?:aufgabe|frage|punkt|regel|schritt|task|teil) \d+: )?(?:bitte )?(?!(?:ich|du|er|sie|"
-    r"es|wir|ihr|man|der|die|das|den|ein|eine|mein|dein|hier|da|so|wer|was|wie|habe?|bin|war|waren|kam|sah|und|"
-    r"aber|auch|jede\w*|alle)\b)(?:\w+e|\w+[^\Wteaou\d]) (?:bitte )?",
+    "order": r"<bitte>(?!(?:ich|du|er|sie|es|wir|ihr|man|der|die|das|den|ein|eine|mein|dein|hier|da|so|wer|"
+    r"was|wie|habe?|bin|war|waren|kam|sah|und|aber|auch|jede\w*|alle)\b)(?:\w+e|\w+[^\Wteaou\d]) (?:bitte "
+    r")?",
     "ruling": r"(?:rules?|constraints?|requirements?|restrictions?|ban|limits?|instructions?|conventions?|"
     r"thing)\b",
     "forget": r"(?:forget|ignore|drop|lift|disregard|scrap)\b",
@@ -156,8 +156,7 @@ _CUES: Final = {
         r"<bitte>(?:nie(?:mals)?|immer|stets|auf keinen fall) (?!noch\b)(?!.*\bwird\b).*(?:en|ln|rn)\W*$",
         r"<bitte>keine? (?!.*\b(?:<outcome>|(?:ist|sind|war|hat|haben|mehr)\b))[\w.-]+(?: "
         r"[\w.-]+){0,6}[.!]*$",
-        r"^(?!\W*(?:ich|das|es(?! dürfen kein))\b).*\b(?:darf|dürfen|darfst)\b.{0,50}\b(?:nicht|kein\w*|nur|"
-        r"nie(?:mals)?)\b",
+        r"^(?!\W*(?:ich|das|es)\b).*\b(?:darf|dürfen|darfst)\b.{0,50}\b(?:nicht|kein\w*|nur|nie(?:mals)?)\b",
         r"\b(?:bitte (?:immer|nie|keine?n?) \w+|ab (?:jetzt|sofort|heute|nun)|in zukunft|künftig|"
         r"grundsätzlich)\b",
         r"^\W*(?:jede[rsmn]?|alle|nur|vor jede[rmn]) .{2,60} (?:muss|müssen|darf|dürfen|braucht|brauchen)\b",
@@ -201,9 +200,7 @@ _CUES: Final = {
         r"必ず.*ください|常に|絶対に|今後|ないこと",
         r"ようにして|避けて|語で(?:答え|回答|書い|お願い)|だけが.*でき|前に.{0,8}(?:確認|聞い)",
     ),
-    "russian": _compiled(
-        r"\bникогда не (?:\w+(?:[йи]|[^\Wш]ь)|пушь)\b|^\W*всегда \w+[йи]\w*|\b(?:нельзя|запрещено)\b"
-    ),
+    "russian": _compiled(r"\bникогда не \w+[йи]\b|^\W*всегда \w+[йи]\w*|\b(?:нельзя|запрещено)\b"),
 }
 _NO_RULE: Final = _compiled(
     r"<question>|<moment>|\b(?:i (?:think|guess|wonder|might|may|could|must)|maybe|perhaps|probably|not "
