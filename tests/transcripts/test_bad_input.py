@@ -57,6 +57,11 @@ def test_a_cut_off_last_line_is_a_warning_that_names_it():
         ),
         (b"\0\0\0" + json.dumps(USER).encode(), "hello", "NUL bytes around it skipped"),
         (b"\0" * 40, None, "only NUL bytes"),
+        (
+            f'{{"role": "user", "content": "x", "n": {"9" * 5_000}}}',
+            None,
+            "a number of more than 4,300 digits",
+        ),
         (b'{"role": "user", "content": "caf\xe9"}', "caf\ufffd", "is not UTF-8; replaced"),
     ],
 )

@@ -59,13 +59,17 @@ def installed(package: str) -> bool:
 
 
 def unusable_proxy() -> str | None:
-    """Return the variable of a proxy with which the SDKs cannot make a client; None if there is none."""
+    """Return what is wrong with the proxies that are set, and what to do; None if they can be used."""
     exempt = os.environ.get("no_proxy", os.environ.get("NO_PROXY", ""))
     if "*" in map(str.strip, exempt.split(",")):
         return None
     names = ("http_proxy", "https_proxy", "all_proxy")
     variables = [name if name in os.environ else name.upper() for name in names]
-    return next((name for name in variables if not _is_usable(os.environ.get(name) or "http://")), None)
+    wrong = next((name for name in variables if not _is_usable(os.environ.get(name) or "http://")), None)
+    return wrong and (
+        f"the proxy in {wrong} cannot be used: write http://host:port, or unset it; "
+        "socks5://host:port needs `pip install socksio`"
+    )
 
 
 def _is_usable(proxy: str) -> bool:

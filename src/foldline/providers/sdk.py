@@ -190,13 +190,7 @@ class SDKProvider(ABC):
                 raise self._error(
                     f"the key in {variable or 'api_key'} contains a character that keys cannot have", "auth"
                 )
-            if proxy := unusable_proxy():
-                raise self._error(
-                    f"the proxy in {proxy} cannot be used: write http://host:port, or unset it; "
-                    "socks5://host:port needs `pip install socksio`",
-                    "bad_request",
-                )
-            if problem := unusable_certificates():
+            if problem := unusable_proxy() or unusable_certificates():
                 raise self._error(problem, "bad_request")
             # in a thread: importing an SDK takes a second or more and would block the event loop
             sdk = await asyncio.to_thread(load, self.package)

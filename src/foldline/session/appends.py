@@ -87,7 +87,9 @@ class Appends:
         async with shared.locked() as cursor:
             entry = await shared.store.entry(shared.id, at)
             if not isinstance(entry, Said):
-                raise InputError(f"no message {at!r} in session {shared.id}: take the id from `entries()`")
+                raise InputError(
+                    f"no message {at!r} in session {shared.id}: take the id of one of its messages"
+                )
             if is_excluded(at, cursor.state.edits):
                 raise InputError(f"entry {at} was excluded from the context: undo the exclusion, then pin it")
             text = entry.message.text or as_text(entry)

@@ -138,7 +138,9 @@ class ManualCompaction:
         await self._stop_background()
         async with shared.locked() as cursor:
             if not isinstance(await shared.store.entry(shared.id, at), Said):
-                raise InputError(f"no message {at!r} in session {shared.id}: take the id from `entries()`")
+                raise InputError(
+                    f"no message {at!r} in session {shared.id}: take the id of one of its messages"
+                )
             for _ in range(RETRIES):
                 job = CompactionInput(cursor.state, shared.model.ask("manual"), shared.model.setup.counter)
                 boundary = msgspec.structs.replace(exclude(job, at, part), at=time.time())

@@ -6,6 +6,7 @@ A line that cannot be read becomes a warning; a document, which is one value, is
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -165,8 +166,8 @@ def _parse_slowly(raw: bytes) -> tuple[Any, str | None]:
             raise Unreadable("only NUL bytes") from None
         why = f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
         raise Unreadable(why, error.lineno) from None
-    except ValueError as error:  # a number of too many digits
-        raise Unreadable(f"not JSON: {error}") from None
+    except ValueError:
+        raise Unreadable(f"a number of more than {sys.get_int_max_str_digits():,} digits") from None
     return value, "; ".join(dict.fromkeys(notes)) or None
 
 
