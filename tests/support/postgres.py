@@ -41,7 +41,9 @@ def start(folder: Path, cleanup: str = "delete"):
 @pytest.fixture(scope="session")
 def postgres_server():
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    return start(Path(tempfile.gettempdir()) / f"foldline-postgres-{run}")
+    server = start(Path(tempfile.gettempdir()) / f"foldline-postgres-{run}")
+    yield server
+    server.cleanup()  # not at the exit: a worker that takes long for that is killed, and the server stays
 
 
 def with_schema(uri: str, schema: str) -> str:
