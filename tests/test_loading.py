@@ -8,7 +8,8 @@ import foldline
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import MessageItem, ViewState
+from foldline.core.view import ViewState
+from foldline.core.view_items import MessageItem
 from foldline.dialects import get
 from foldline.loading import as_recorded, chain, from_messages, from_records
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord

@@ -14,7 +14,8 @@ from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
-from foldline.core.view import ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import native_items
 from foldline.dialects import get
 from foldline.folding import Done, FoldOptions, fold_and_close, fold_now, fold_once, repairs
 from foldline.loading import Loaded, from_messages

@@ -24,7 +24,8 @@ from foldline.core.log.log import chained
 from foldline.core.log.messages import Text
 from foldline.core.measure.tokens import OFFLINE, Counter, text_tokens, tools_tokens
 from foldline.core.measure.window import Floor
-from foldline.core.view import AddedItem, ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import AddedItem, native_items
 from foldline.dialects import get
 from foldline.dialects.base import join_system, read_system
 from foldline.dialects.cache_marks import within_marks

@@ -13,7 +13,8 @@ from tests.mcp.homes import AGENTS, write_transcript
 
 from foldline.core.log.entries import Compacted
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import native_items
 from foldline.dialects import get
 from foldline.transcripts.places import newest_transcript
 

@@ -12,7 +12,8 @@ from tests.support import corpus
 
 from foldline.core.log.entries import Compacted
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import native_items
 from foldline.dialects import get
 from foldline.loading import from_records
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, WarningRecord, read

@@ -14,7 +14,8 @@ from foldline.core.log.entries import Said
 from foldline.core.log.log import chained
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
-from foldline.core.view import ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import native_items
 from foldline.dialects import get
 from foldline.executor import execute, run_sync
 from foldline.policies import policy

@@ -13,7 +13,7 @@ from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Text
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import MessageItem
+from foldline.core.view_items import MessageItem
 from foldline.dialects import get
 from foldline.loading import from_messages
 

@@ -7,7 +7,8 @@ from tests.support import corpus
 
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import MessageItem, ViewState
+from foldline.core.view import ViewState
+from foldline.core.view_items import MessageItem
 from foldline.errors import FloorExceeded
 
 pytestmark = pytest.mark.slow

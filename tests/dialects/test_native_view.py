@@ -14,7 +14,8 @@ from tests.support.logs import DIALECTS, any_messages, chain, decode, logs, rend
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Item, ViewState
+from foldline.core.view import ViewState
+from foldline.core.view_items import Item
 from foldline.dialects import dialect as dialects
 from foldline.dialects import get
 from foldline.dialects.base import in_dialect

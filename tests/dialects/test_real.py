@@ -11,7 +11,8 @@ from tests.dialects.ui_samples import STEP
 
 import foldline
 from foldline.core.measure.tokens import OFFLINE, message_tokens
-from foldline.core.view import ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import native_items
 from foldline.dialects import decode_all, detect, get
 from foldline.loading import from_messages
 

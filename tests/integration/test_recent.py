@@ -8,7 +8,7 @@ import pytest
 
 import foldline
 from foldline.core.log.entries import Compacted
-from foldline.core.view import MessageItem
+from foldline.core.view_items import MessageItem
 
 LINE = "def handler(request): return respond(request, status=200)\n"
 

@@ -6,7 +6,8 @@ from tests.support.work import count_calls
 
 import foldline
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import AddedItem, ViewState
+from foldline.core.view import ViewState
+from foldline.core.view_items import AddedItem
 
 LONG = 400_000
 RUNS = {

@@ -28,7 +28,7 @@ from foldline.core.decide.presets import preset
 from foldline.core.ledger.text.origin import UserSpeech
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import MessageItem, native_items
+from foldline.core.view_items import MessageItem, native_items
 from foldline.dialects import get
 from foldline.loading import from_messages
 

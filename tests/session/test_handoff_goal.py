@@ -10,7 +10,7 @@ from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import worded
 from foldline.core.ledger.facts.kinds import Item, Ledger
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import AddedItem
+from foldline.core.view_items import AddedItem
 from foldline.summarizers.offline import OfflineSummarizer
 
 WINDOW = foldline.Window(context=8_000, output=500)

@@ -22,7 +22,8 @@ from foldline.core.log.codec import decode
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
-from foldline.core.view import Item, MessageItem, ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import Item, MessageItem, native_items
 from foldline.dialects import get
 from foldline.dialects.edits import replacements
 from foldline.folding import Done, FoldOptions, fold_now, overhead_of

@@ -23,7 +23,8 @@ from foldline.core.log.messages import Message, Opaque
 from foldline.core.log.opaque import REFERENCE
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Window
-from foldline.core.view import Item, ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import Item, native_items
 from foldline.dialects import decode_all, get
 from foldline.dialects.cache_marks import within_marks
 from foldline.errors import FloorExceeded, FoldlineError, InputError

@@ -11,7 +11,8 @@ from typing import Any
 from foldline.core.log.entries import Compacted, Entry
 from foldline.core.log.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import AddedItem, MessageItem, ViewState
+from foldline.core.view import ViewState
+from foldline.core.view_items import AddedItem, MessageItem
 from foldline.dialects import get
 from foldline.dialects.edits import with_edits
 from foldline.testing.request import Asked

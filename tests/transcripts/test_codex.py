@@ -8,7 +8,8 @@ from foldline import dialects
 from foldline.core.log.entries import Compacted
 from foldline.core.log.messages import Media, Opaque, Usage
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import AddedItem, MessageItem, ViewState
+from foldline.core.view import ViewState
+from foldline.core.view_items import AddedItem, MessageItem
 from foldline.loading import from_records
 from foldline.transcripts import sniff
 

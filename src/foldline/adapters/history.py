@@ -17,7 +17,7 @@ from foldline.core.log.codec import encode
 from foldline.core.log.entries import Said
 from foldline.core.log.log import digest, normal_form, resent_key
 from foldline.core.log.messages import Message
-from foldline.core.view import Item, MessageItem, native_items
+from foldline.core.view_items import Item, MessageItem, native_items
 from foldline.dialects import get
 from foldline.errors import InputError, LeafMoved
 from foldline.session.definitions import arguments_of

@@ -13,7 +13,8 @@ from foldline.bench.corpus import Messages
 from foldline.bench.system import System, message_texts, size
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import native_items
 from foldline.dialects import get
 from foldline.lab.sources import session_files, steps
 from foldline.transcripts import read

@@ -40,9 +40,7 @@ from foldline.core.measure.accounting import context_size, real_usage, scaled
 from foldline.core.measure.tokens import Counter
 from foldline.core.secrets.entries import CleanEntries
 from foldline.core.secrets.redact import redact
-from foldline.core.view_items import AddedItem, Item, MessageItem, ViewItems, native_items
-
-__all__ = ["AddedItem", "Item", "MessageItem", "ViewState", "native_items"]
+from foldline.core.view_items import Item, ViewItems
 
 
 class ViewState:

@@ -13,7 +13,8 @@ from foldline.core.log.log import digest, undone
 from foldline.core.log.messages import Message, Text
 from foldline.core.log.steps import is_step, own_results
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import AddedItem, MessageItem, ViewState
+from foldline.core.view import ViewState
+from foldline.core.view_items import AddedItem, MessageItem
 from foldline.dialects import OPENAI_CHAT
 from foldline.dialects.base import read_system
 from foldline.dialects.edits import split_steps, with_edits

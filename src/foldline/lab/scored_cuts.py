@@ -21,7 +21,8 @@ from foldline.core.lab.retention import (
     scored_message,
 )
 from foldline.core.log.entries import Said
-from foldline.core.view import ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import native_items
 from foldline.dialects.edits import with_edits
 
 MAX_TOKENS = 4_000_000  # of a session that is read into memory to find the names that it needed

@@ -12,7 +12,8 @@ import msgspec
 from foldline.core.compact.certify import DecidedTwice, Decision, action_of, certificate, decisions
 from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Compacted, Entry, Receipt
-from foldline.core.view import Item, ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import Item, native_items
 from foldline.dialects import get
 from foldline.dialects.base import decode_reply
 from foldline.dialects.cache_marks import within_marks

@@ -21,7 +21,7 @@ from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Cache
 from foldline.core.log.entries import Pin
-from foldline.core.view import Item
+from foldline.core.view_items import Item
 from foldline.dialects import get
 from foldline.session.appends import Appends
 from foldline.session.boundary import BoundaryMaker

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, cast
 
-from foldline.core.view import Item
+from foldline.core.view_items import Item
 from foldline.errors import InputError
 from foldline.session.opening import open_session
 from foldline.session.session import Session

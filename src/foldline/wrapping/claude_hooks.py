@@ -20,7 +20,8 @@ from foldline.config import settings
 from foldline.core.log.entries import Entry, Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.secrets.redact import redact
-from foldline.core.view import Item, MessageItem, ViewState, native_items
+from foldline.core.view import ViewState
+from foldline.core.view_items import Item, MessageItem, native_items
 from foldline.dialects import ANTHROPIC, get
 from foldline.errors import FloorExceeded, InputError
 from foldline.folding import Done, FoldOptions, fold_now

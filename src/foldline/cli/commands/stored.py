@@ -16,7 +16,8 @@ from foldline.core.log.codec import pretty
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.secrets.redact import redact
-from foldline.core.view import AddedItem, Item, ViewState
+from foldline.core.view import ViewState
+from foldline.core.view_items import AddedItem, Item
 from foldline.errors import InputError
 from foldline.loading import agents_of
 from foldline.session.tree import first_words

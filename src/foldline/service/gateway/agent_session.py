@@ -15,7 +15,7 @@ import msgspec
 from foldline.core.log.entries import Compacted, Entry, Pruned, Receipt, Said
 from foldline.core.log.log import resent_key
 from foldline.core.log.messages import Message, Native
-from foldline.core.view import AddedItem, Item, native_items
+from foldline.core.view_items import AddedItem, Item, native_items
 from foldline.dialects import get
 from foldline.dialects.in_turn import in_turn
 from foldline.errors import CallsOpen, CompactionFailed, FloorExceeded
