@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.live import Events, answer, prompt, run_turns, session_on
+from tests.support.live import Events, answer, context_at, prompt, run_turns, session_on
 
 import foldline
 from foldline.core.log.entries import Compacted
@@ -69,6 +69,25 @@ async def test_usage_that_cannot_be_true_folds_nothing_and_is_told_once(store, p
     assert session._shared.model.calibrator.ratio == ratio
     assert session.view_tokens < 9_000
     assert len(await session.history()) == 40
+
+
+async def test_the_usage_of_a_reply_to_a_view_that_was_folded_meanwhile_folds_nothing(store):
+    session = session_on(store)
+    heard, number = Events(session), await context_at(session, 5_000)
+    await session.compact()  # by hand, while the model replies
+    folded = session.view_tokens
+    await session.append(counted(number, Usage(input=7_800, output=50)))
+    ratio = session._shared.model.calibrator.ratio
+    await run_turns(session, 2, number + 1, lines=2)
+    await session.settled()
+    assert len(heard.named("compacted")) == 1
+    assert ratio == 1
+    again = session_on(store, name=session.id)
+    await again.context()
+    for one in (session, again):
+        assert folded < (await one.stats()).context_tokens < folded + 1_000
+    (said,) = [item.message.usage for item in again.view() if item.message.usage]
+    assert (said.input, said.output, said.outdated) == (7_800, 50, True)
 
 
 async def test_usage_a_little_above_the_window_is_still_a_silent_overflow(store):

@@ -47,9 +47,8 @@ class Appends:
         async with shared.locked(follow=False) as cursor:
             dialect, seed = shared.model.setup.dialect, str(cursor.leaf)
             reader = AppendReader(dialect, lambda: shared.view.dialect, seed, cursor.state.open_calls)
-            decoded = shared.model.without_wrong_usage(
-                await run_off_loop(MESSAGE_BYTES * len(messages), lambda: reader.read(messages))
-            )
+            decoded = await run_off_loop(MESSAGE_BYTES * len(messages), lambda: reader.read(messages))
+            decoded = shared.view.marked_if_outdated(shared.model.without_wrong_usage(decoded))
             notes = shared.model.unsaved_notes() if decoded else []
             entries = await cursor.say(decoded, notes)
             shared.model.remember(notes)

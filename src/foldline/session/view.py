@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from itertools import chain
 from typing import Any
@@ -119,6 +119,20 @@ class SessionView:
         compacted = {COMPACTED: True} if state.boundary is not None else {}
         messages.traced = {CONVERSATION: self._cursor.session, **compacted}
         return messages
+
+    def marked_if_outdated(self, messages: Sequence[Message]) -> list[Message]:
+        """Return messages with usage marked if the view has been folded since it was handed out.
+
+        A fold by hand, by another process or in the background may come while a request is under way.
+        """
+        if self._newest in (None, self._cursor.state.boundaries):
+            return list(messages)
+        return [
+            msgspec.structs.replace(message, usage=msgspec.structs.replace(message.usage, outdated=True))
+            if message.usage is not None
+            else message
+            for message in messages
+        ]
 
     def asked_with(self, messages: list[Any] | None) -> ViewToken | None:
         """Return the token of these messages' view, or of the view returned last; None before the first."""

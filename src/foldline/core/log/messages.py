@@ -18,7 +18,8 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tokens that a provider counted for one reply; the first four do not overlap.
 
     `input` is uncached input, `output` includes reasoning, `cache_write_hour` is the part of `cache_write`
-    that is cached for an hour.
+    that is cached for an hour. `outdated`: the view was folded, or a fold undone, while the reply was made;
+    the figures are what it cost, and not the size of the view that it was added to.
     """
 
     input: int = 0
@@ -26,6 +27,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     cache_write: int = 0
     output: int = 0
     cache_write_hour: int = 0
+    outdated: bool = False
 
     @property
     def total(self) -> int:

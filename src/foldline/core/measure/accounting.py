@@ -25,11 +25,11 @@ NOT_COMPLETE = frozenset({"aborted", "error"})
 def real_usage(message: Message) -> Usage | None:
     """Return what a provider counted for a complete reply; None if its figures are unusable.
 
-    They are for an aborted or errored reply, without any input (no request is empty), and with a negative
-    figure.
+    They are for an aborted or errored reply, for another view, without any input (no request is empty), and
+    with a negative figure.
     """
     usage = message.usage
-    if message.role != "assistant" or usage is None or message.stop in NOT_COMPLETE:
+    if message.role != "assistant" or usage is None or usage.outdated or message.stop in NOT_COMPLETE:
         return None
     if min(usage.input, usage.cache_read, usage.cache_write, usage.output) < 0:
         return None
