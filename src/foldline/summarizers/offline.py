@@ -33,15 +33,15 @@ class OfflineSummarizer:
     def write(self, request: SummaryRequest) -> SummaryReply:
         """Write the requested summary in at most `request.tokens` tokens of this counter.
 
-        The reply has the ledger reduced to what the next fold needs. Neither contains a secret.
+        The text holds no secret. The reply has the request's ledger reduced to what the next fold needs.
         """
         if request.kind == "display":
             ledger = redact_facts(request.ledger)
-            return SummaryReply(two_sentences(ledger), NAME, ledger=ledger, notes=self.notes)
+            return SummaryReply(two_sentences(ledger), NAME, ledger=request.ledger, notes=self.notes)
         focus = " ".join(words for words in (request.instructions, request.goal) if words)
         goal = redact(request.goal or "") if request.kind == "handoff" else ""
         page = self._compose(request.ledger, request.page_tokens, redact(focus) or None, goal)
-        return SummaryReply(page.text, NAME, ledger=redact_facts(page.ledger), notes=self.notes)
+        return SummaryReply(page.text, NAME, ledger=page.ledger, notes=self.notes)
 
     def _compose(self, ledger: Ledger, most: int, focus: str | None, goal: str) -> Composed:
         """Compose and redact: adjacent lines could spell a secret that no single fact contains."""

@@ -33,7 +33,7 @@ from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.decide.price import Cache, Economy, Price
-from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.facts.kinds import FileFact, Item, Ledger
 from foldline.core.log.entries import Compacted, Edit, Lifted, Live, Pinned, Pruned, Said, StandingConstraints
 from foldline.core.log.messages import Message, Text, Thinking, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
@@ -491,6 +491,14 @@ def test_the_summarys_own_ledger_is_stored_where_it_has_one():
     assert msgspec.convert(outcome.ledger, Ledger).turns == 77
     outcome, _ = run(chat(), ask_for(BARE), reply())
     assert msgspec.convert(outcome.ledger, Ledger).messages > 0
+
+
+def test_a_summarys_own_ledger_is_stored_without_secrets():
+    key = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+    own = Ledger(items=(Item("user", f"Log in with {key}", "e1"),), files=(FileFact(f"{key}/a.py", "read"),))
+    outcome, _ = run(chat(), ask_for(BARE), SummaryReply(SUMMARY, "offline", ledger=own))
+    assert key not in str(outcome.ledger)
+    assert "Log in with [redacted: GitHub token]" in str(outcome.ledger)
 
 
 class Stubborn:

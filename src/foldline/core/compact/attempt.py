@@ -29,7 +29,8 @@ from foldline.core.ledger.facts.files import tracked
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
 from foldline.core.ledger.table import bounded, collect, current, merge, with_next, within
 from foldline.core.log.entries import Compacted, Receipt, Said
-from foldline.core.secrets.derived import redact_facts
+from foldline.core.log.messages import Text
+from foldline.core.secrets.derived import redact_facts, strings_in
 from foldline.core.secrets.redact import redact
 from foldline.core.view import ViewState
 from foldline.errors import FloorExceeded
@@ -112,7 +113,12 @@ def ledger_of(job: CompactionInput, folded: Sequence[Said], kept: Sequence[Said]
     new = collect(messages, before.constraints)
     earlier, later = tracked(job.state.notes, before.files, new.files, messages)
     combined = merge(with_next(merge(before, earlier), new), later)
-    return redact_facts(current(combined, clean(kept)))
+    rest = clean(kept)
+    return redact_facts(current(combined, rest), _said(messages) | _said(rest))
+
+
+def _said(entries: Sequence[Said]) -> set[str]:
+    return {part.text for entry in entries for part in entry.message.parts if isinstance(part, Text)}
 
 
 def summary_request(proposal: Proposal, kind: RequestKind, goal: str | None, tokens: int) -> SummaryRequest:
@@ -217,7 +223,7 @@ def _boundary(proposal: Proposal, reply: SummaryReply) -> Compacted:
     choice, frame, job = proposal.choice, proposal.frame, proposal.job
     messages = [*choice.folded, *choice.quoted, *choice.kept]
     constraints = with_proven(proposal.ledger.constraints, _new_rules(proposal, reply), messages)
-    ledger = msgspec.structs.replace(reply.ledger or bounded(proposal.ledger), constraints=constraints)
+    ledger = msgspec.structs.replace(_carried_ledger(proposal, reply), constraints=constraints)
     joined = tuple(entry.id for entry in choice.joined)
     leading = (e.id for e in proposal.base.leading if job.carry.replaces.get(e.id) not in joined)
     if reply.summarizer not in (OFFLINE, EDITED):  # the model has merged the earlier summaries
@@ -234,6 +240,13 @@ def _boundary(proposal: Proposal, reply: SummaryReply) -> Compacted:
         edits=tuple(flat(choice.edits)),
         ledger=msgspec.to_builtins(ledger),
     )
+
+
+def _carried_ledger(proposal: Proposal, reply: SummaryReply) -> Ledger:
+    """Return the ledger for the next fold: what the summariser says is left to tell, without secrets."""
+    if reply.ledger is None:
+        return bounded(proposal.ledger)
+    return redact_facts(reply.ledger, set(strings_in(proposal.ledger)))
 
 
 def _new_rules(proposal: Proposal, reply: SummaryReply) -> list[ConstraintFact]:

@@ -40,7 +40,6 @@ _TICKET = re.compile(r"[A-Z][A-Z0-9]{1,9}-\d{1,6}|#[A-Za-z]?\d{1,8}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PLACE = re.compile(r"(?::\d+)+(?::.*)?$")  # file.py:12:3
 _CONTEXT = re.compile(r"(\.\w{1,8})-(\d{1,6})-")  # a line around a search hit: file.py-12-text
-_BY_LINE = re.compile(rf"://| [ab]/|{_CONTEXT.pattern}")  # what depends on its line
 _DIFF = re.compile(r"(?:\bdiff --git|---|\+\+\+) [ab]/")  # in a line of a diff that names its files
 _SIDE = re.compile(r"(?<= )[ab]/")
 _NOWHERE = frozenset(("dev/null", "usr/bin", "bin/bash", "bin/env", "bin/sh"))
@@ -65,8 +64,8 @@ class Name(msgspec.Struct, frozen=True, gc=False):
 def find(text: str) -> list[Name]:
     """List the names of a text in order, each occurrence; lines are read up to `MAX_LINE` characters."""
     lines = [line[:MAX_LINE] for line in text.split("\n")]
-    pieces = lines if _BY_LINE.search(text) else ["\n".join(lines)]
-    return [name for piece in pieces for name in in_line(piece)]
+    by_line = "://" in text or " a/" in text or " b/" in text or _CONTEXT.search(text)
+    return [name for piece in (lines if by_line else ["\n".join(lines)]) for name in in_line(piece)]
 
 
 def in_line(line: str) -> list[Name]:
