@@ -26,11 +26,11 @@ def test_amounts_are_written_as_people_write_them(given, words):
 def test_a_policy_is_told_in_a_phrase_for_each_of_its_parts():
     assert describe(preset("foldline")) == {
         "enabled": "yes",
-        "triggers": "soft 78% of usable; hard 85% of usable; idle 270 s; reserve min(16,384, 15%)",
+        "triggers": "soft min(92,000, 78% of usable); hard min(100,000, 85% of usable); idle 270 s; reserve min(16,384, 15%)",
         "checked": "turn start, after a reply, after tools, model switch",
-        "gains": "≥ 10% of usable if automatic",
+        "gains": "≥ min(10,000, 10% of usable) if automatic",
         "keeps": "min(20,000, 10% of usable); whole turns",
-        "prunes": "min(40,000, 20% of usable) outside min(40,000, 15% of usable)",
+        "prunes": "min(15,000, 20% of usable) outside min(15,000, 15% of usable)",
         "summary": "checkpoint ≤ min(13,000, 20% of usable, 10% of what is folded) as user",
         "summary_model": "the session's own",
     }
@@ -60,7 +60,7 @@ def test_what_is_kept_is_told_whole():
 
 def test_a_soft_trigger_without_background_is_not_told():
     policy = msgspec.structs.replace(preset("foldline"), background=False)
-    assert describe(policy)["triggers"] == "85% of usable; reserve min(16,384, 15%)"
+    assert describe(policy)["triggers"] == "min(100,000, 85% of usable); reserve min(16,384, 15%)"
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_presets_are_plain_data():
 @pytest.mark.parametrize(
     ("name", "window", "model", "threshold"),
     [
-        ("foldline", SONNET, None, 156_073),
+        ("foldline", SONNET, None, 100_000),
         ("coop", SONNET, None, 170_000),
         ("coop", Window(1_000_000), None, 970_000),
         ("klaude", SONNET, None, 200_000 - 16_384),
@@ -180,11 +180,19 @@ def test_foldline_drafts_between_its_two_triggers():
 
 
 @pytest.mark.parametrize(
+    ("context", "soft", "hard"), [(100_000, 66_300, 72_250), (1_000_000, 92_000, 100_000)]
+)
+def test_the_triggers_of_foldline_stay_where_a_large_window_grows(context, soft, hard):
+    limits = thresholds(preset("foldline"), Window(context=context))
+    assert (limits.soft, limits.hard) == (soft, hard)
+
+
+@pytest.mark.parametrize(
     ("field", "large", "small"),
     [
-        ("min_gain", 18_361, 2_785),
-        ("prune_minimum", 36_723, 5_570),
-        ("prune_protect", 27_542, 4_177),
+        ("min_gain", 10_000, 2_785),
+        ("prune_minimum", 15_000, 5_570),
+        ("prune_protect", 15_000, 4_177),
         ("summary_tokens", 13_000, 5_570),
     ],
 )
