@@ -37,9 +37,9 @@ _OF_TALK = (
 )
 _OPENS = r"(?:(?:here(?:'s| is)|this is|below is|the following is)[ ])?(?:an?[ ]|the[ ]|our[ ]|your[ ])?"
 _MARKUP = r"[#*_\[>\s]{0,8}"
-_TITLE = (
-    rf"{_MARKUP}(?=[^\n:\]]{{0,160}}\b(?i:{_OF_TALK})\b)(?i:{_OPENS}(?:[a-z'-]{{2,14}}[ ]){{0,4}}?"
-    r"(?:summary|recap)\b)[^\n:\].?!]{0,100}(?:[\]:*]|(?=\n))"
+_NAMED = rf"(?i:{_OPENS}(?:[a-z'-]{{2,14}}[ ]){{0,4}}?(?:summary|recap)\b)"
+_TITLE = (  # the name is looked for first: most texts have none, and the words of talk may be far off
+    rf"{_MARKUP}(?={_NAMED})(?=[^\n:\]]{{0,160}}\b(?i:{_OF_TALK})\b){_NAMED}[^\n:\].?!]{{0,100}}(?:[\]:*]|(?=\n))"
 )
 _BRACKET = (
     rf"\[(?=[^\]\n]{{0,160}}\b(?i:{_OF_TALK})\b)[^\]\n]{{0,80}}(?i:summar|compact|condens)[^\]\n]{{0,80}}\]"
