@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from foldline.core.log.entries import Entry, Noted, Said
+from foldline.core.log.messages import Part, Text, Thinking, ToolCall
 from foldline.errors import LeafMoved, SessionDiverged, StoreError
 from foldline.stores.base import Store
 from foldline.stores.key_values import KeyValues
@@ -84,23 +85,39 @@ async def _append(store: Store, session: str, entries: list[Entry], tick: Callab
 
 
 async def _check_same(store: Store, session: str, log: list[Entry]) -> None:
-    """Raise SessionDiverged if the newest message of the stored session is not in this log."""
+    """Raise SessionDiverged if the stored session is not an earlier state of this log."""
     path = [entry async for entry in store.path(session)]
-    newest = next((entry for entry in reversed(path) if not isinstance(entry, Noted)), None)
-    if newest is None or any(entry.id == newest.id for entry in log):
-        return
-    if isinstance(newest, Said) and any(_completes(newest, entry) for entry in log):
-        return
-    raise SessionDiverged(
-        f"session {session!r} already exists with different messages: import under another id"
+    ids, stored = {entry.id for entry in log}, {entry.id for entry in path}
+    absent = [entry for entry in path if entry.id not in ids and not isinstance(entry, Noted)]
+    new = [entry for entry in log if entry.id not in stored]
+    later = iter(new if absent and new and new[0].parent == absent[0].parent else [])
+    if not all(any(_completes(old, entry) for entry in later) for old in absent):
+        raise SessionDiverged(
+            f"session {session!r} already exists with different messages: import under another id"
+        )
+
+
+def _completes(old: Entry, new: Entry) -> bool:
+    """Return whether a new entry is a stored message, perhaps with more than its file had of it then.
+
+    An agent's file grows within a reply, and by the result of each of its calls.
+    """
+    if not (isinstance(old, Said) and isinstance(new, Said) and old.message.role == new.message.role):
+        return False
+    parts = iter(new.message.parts)
+    return all(
+        any(_goes_on(part, later) for later in parts) for part in old.message.parts if not _is_blank(part)
     )
 
 
-def _completes(old: Said, new: Entry) -> bool:
-    """Return whether a new entry is a stored reply with further parts."""
-    return (
-        isinstance(new, Said)
-        and (new.parent, new.message.role) == (old.parent, old.message.role)
-        and old.message.role == "assistant"
-        and new.message.parts[: len(old.message.parts)] == old.message.parts
-    )
+def _goes_on(old: Part, new: Part) -> bool:
+    """Return whether a part is the stored one, or that one with more text, or with a call's arguments."""
+    if isinstance(old, Text | Thinking) and isinstance(new, Text | Thinking):
+        return type(old) is type(new) and new.text.startswith(old.text)
+    if isinstance(old, ToolCall) and isinstance(new, ToolCall):
+        return (old.id, old.name) == (new.id, new.name)
+    return old == new
+
+
+def _is_blank(part: Part) -> bool:
+    return isinstance(part, Text) and not part.text.strip()

@@ -1,0 +1,94 @@
+"""A session file is imported again and again while its agent writes it."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from tests.transcripts import test_gemini as gemini
+from tests.transcripts import test_opencode as opencode
+from tests.transcripts.reading import lines
+from tests.transcripts.test_claude_code import File
+
+from foldline.core.log.entries import Said
+from foldline.errors import SessionDiverged
+from foldline.loading import from_stream, restore, with_notes
+from foldline.stores import MemoryStore
+
+
+def claude_code():
+    """Two calls, whose results come one after the other; then a reply that begins with an empty line."""
+    file = File()
+    file.user("Read both.")
+    first = file.reply("r1", {"type": "tool_use", "id": "c1", "name": "Read", "input": {"path": "a"}})
+    second = file.reply("r1", {"type": "tool_use", "id": "c2", "name": "Read", "input": {"path": "b"}})
+    for caller, call in ((first, "c1"), (second, "c2")):
+        file.user([{"type": "tool_result", "tool_use_id": call, "content": "ok"}], parent=caller)
+    file.reply("r2", {"type": "text", "text": "\n\n"})
+    file.reply("r2", {"type": "thinking", "thinking": "Hm.", "signature": "s"})
+    file.reply("r2", {"type": "text", "text": "Done."})
+    return [lines(*file.rows[:count]) for count in range(1, len(file.rows) + 1)]
+
+
+def gemini_cli():
+    """A second call is written into a reply whose first call is answered already."""
+    asked = gemini.user("m1", [{"text": "Read both."}])
+    answered = [gemini.call("c1", "A"), gemini.call("c2", "B")]
+    return [
+        gemini.document(asked, gemini.gemini("m2", "Reading.", toolCalls=answered[:count]))
+        for count in (1, 2)
+    ]
+
+
+def open_code():
+    """A thought, then more of it, then a call that has no arguments yet, and its result."""
+    asked = opencode.user("msg_1", opencode.text("Read it."))
+    thoughts = [{"type": "reasoning", "id": f"p{n}", "text": text} for n, text in enumerate(("Hm.", "So."))]
+    pending = opencode.tool("c1", "pending", input={})
+    parts = [
+        thoughts[:1],
+        thoughts,
+        [*thoughts, pending],
+        [*thoughts, opencode.tool("c1", output="A")],
+        [*thoughts, opencode.tool("c1", output="A"), opencode.tool("c2", output="B")],
+    ]
+    return [opencode.document(asked, opencode.reply("msg_2", opencode.STEP, *some)) for some in parts]
+
+
+async def put(store, raw):
+    loaded = from_stream(io.BytesIO(raw), "session")
+    log = with_notes(loaded)
+    await restore(store, "s", log, log[-1].id)
+    assert [entry.id async for entry in store.path("s")] == [entry.id for entry in log]
+    return log
+
+
+@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code])
+async def test_each_state_of_a_growing_file_is_imported_after_the_one_before(states):
+    store = MemoryStore()
+    for raw in states():
+        await put(store, raw)
+
+
+@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code])
+async def test_the_last_state_of_a_growing_file_is_imported_after_any_other(states):
+    *earlier, last = states()
+    for raw in earlier:
+        store = MemoryStore()
+        await put(store, raw)
+        await put(store, last)
+
+
+async def test_a_session_that_went_on_in_the_store_is_refused():
+    *_, before, last = claude_code()
+    store = MemoryStore()
+    log = await put(store, before)
+    changed = from_stream(io.BytesIO(before.replace(b"Hm.", b"No.")), "session")
+    with pytest.raises(SessionDiverged):
+        await restore(store, "s", with_notes(changed), changed.entries[-1].id)
+    said = [entry for entry in log if isinstance(entry, Said)]
+    assert await store.leaf("s") == log[-1].id
+    assert said[-1].message.role == "assistant"
+    with pytest.raises(SessionDiverged):  # an older copy of the file
+        await put(store, claude_code()[1])
+    await put(store, last)
