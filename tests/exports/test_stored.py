@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from functools import partial
 
 import pytest
 from tests.exports.moving import load
@@ -10,10 +12,11 @@ from tests.exports.sessions import anthropic_messages, entries
 from tests.support.openers import OPEN
 
 import foldline
-from foldline.core.log.entries import Said
+from foldline.core.log.entries import Entry, Said
 from foldline.errors import InputError
 from foldline.exports import ExportRequest, export_entries, export_stored, formats
-from foldline.stores import open_store
+from foldline.stores import MemoryStore, open_store
+from foldline.stores.base import MARKS, Mark
 
 
 @pytest.mark.parametrize("form", sorted(OPEN))
@@ -55,6 +58,45 @@ async def test_what_lies_on_other_branches_is_counted():
 
     assert f"entries on other branches left out ({len(path) - 4})" in result.warnings
     assert sum(isinstance(e, Said) for e in load(b"".join(pieces)).entries) == 5
+
+
+class ReadTwice(MemoryStore):
+    """A store in which something happens after the first reading of a path."""
+
+    then: Callable[[], Awaitable[object]] | None = None
+
+    async def path(self, session: str, leaf: str | None = None) -> AsyncIterator[Entry]:
+        async for entry in super().path(session, leaf):
+            yield entry
+        then, self.then = self.then, None
+        if then is not None:
+            await then()
+
+    async def marks(
+        self, session: str, leaf: str | None = None, *, kinds: Collection[Mark] = MARKS
+    ) -> list[Entry]:
+        found = await super().marks(session, leaf, kinds=kinds)
+        then, self.then = self.then, None
+        if then is not None:
+            await then()
+        return found
+
+
+@pytest.mark.parametrize("view", [False, True])
+async def test_an_export_is_of_one_moment_even_if_the_session_is_folded_meanwhile(view):
+    store = ReadTwice()
+    async with foldline.open(store, "s") as session:
+        for number in range(20):
+            await session.append({"role": "user", "content": f"Question {number}? " + "word " * 200})
+            await session.append({"role": "assistant", "content": f"Answer {number}."})
+        before: list[bytes] = []
+        request = ExportRequest("claude-code", view=view, cwd="/project")
+        await export_stored(store, "s", request, before.append)
+        store.then = partial(session.compact, target=2_500)
+        meanwhile: list[bytes] = []
+        await export_stored(store, "s", request, meanwhile.append)
+        assert store.then is None
+    assert meanwhile == before
 
 
 @pytest.mark.parametrize("form", ["pi", "claude-code", "codex", "opencode", "markdown"])

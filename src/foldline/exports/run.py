@@ -116,18 +116,20 @@ async def export_stored(store: Store, session: str, request: ExportRequest, out:
     Raises the store's errors, and InputError for an unknown format.
     """
     info = await store.info(session)
+    leaf = info.leaf if info is not None else None  # the same path in every read
     if request.view:
         title = request.title or (info.title if info is not None else None)
-        boundaries = await store.marks(session, kinds=("compacted", "lifted", "noted"))
+        boundaries = await store.marks(session, leaf, kinds=("compacted", "lifted", "noted"))
         request = msgspec.structs.replace(request, title=title)
-        return export_entries(await store.active(session), session, request, out, boundaries=boundaries)
+        entries = await store.active(session, leaf)
+        return export_entries(entries, session, request, out, boundaries=boundaries)
     survey = StepSurvey()
-    async for entry in store.path(session):
+    async for entry in store.path(session, leaf):
         survey.note(entry)
     export = _Export(survey, session, request, out)
     if info is not None and info.entries > survey.entries:
         export.losses.add("entries on other branches left out", info.entries - survey.entries)
-    async for entry in store.path(session):
+    async for entry in store.path(session, leaf):
         export.write(export.history([entry]))
     return export.finish()
 
