@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from typing import Any
+
 import pytest
 from tests.stores.build import compact, lift, say, talk, title
 
 from foldline.core.log.entries import Entry
 from foldline.errors import InputError
 from foldline.stores import MemoryStore, SqliteStore, Store, open_store
+from foldline.stores.audit import audit_sessions
+from foldline.stores.sqlite_database import SqliteDatabase, connect
+from foldline.stores.tables import Tables
 from foldline.stores.transfer import differences, transfer
 
 
@@ -100,3 +106,46 @@ async def test_a_store_without_times_is_no_target():
 
     with pytest.raises(InputError, match="cannot take copies"):
         [one async for one in transfer(MemoryStore(), Bare())]
+
+
+@pytest.mark.parametrize("read", [0, 300])
+async def test_a_session_that_is_purged_meanwhile_is_not_copied(pair, read):
+    """Before it is read, or after some of its entries were copied."""
+    source, target = pair
+    for name in ("first", "second"):
+        await source.append(name, talk(None, *[f"{name} {n}" for n in range(600)]), seen=None)
+
+    class Purging:
+        """The source, from which another process purges a session when some entries of it were read."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(source, name)
+
+        async def all(self, session: str, *, after: int = 0) -> AsyncIterator[Entry]:
+            if session == "first" and not read:
+                await source.purge(session)
+            count = 0
+            async for entry in source.all(session, after=after):
+                yield entry
+                count += 1
+                if session == "first" and count == read:
+                    await source.purge(session)
+
+    copied = [one.session async for one in transfer(Purging(), target)]
+    assert copied == ["second"]
+    assert await target.info("first") is None
+    assert [line async for line in differences(source, target)] == await target.verify() == []
+
+
+async def test_a_session_that_is_purged_during_an_audit_is_no_problem(tmp_path):
+    other = SqliteStore(tmp_path / "s.db")
+    for name in ("first", "second"):
+        await other.append(name, talk(None, name), seen=None)
+    connection = connect(tmp_path / "s.db", 1)
+    connection.execute("UPDATE entries SET messages = 7")
+    lines = audit_sessions(Tables(SqliteDatabase(connection)))
+    found = next(lines)
+    await other.purge("first" if "second" in found else "second")
+    assert list(lines) == []
+    connection.close()
+    await other.close()

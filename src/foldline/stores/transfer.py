@@ -16,7 +16,7 @@ from typing import Final, Protocol, runtime_checkable
 import msgspec
 
 from foldline.core.log.entries import Entry
-from foldline.errors import InputError, StoreError
+from foldline.errors import InputError, SessionNotFound, StoreCorrupt, StoreError
 from foldline.stores.base import SessionInfo, Store
 from foldline.stores.sqlite import SqliteStore
 from foldline.stores.sqlite_database import open_read_only, store_error
@@ -46,17 +46,27 @@ async def transfer(source: Store, target: Store) -> AsyncGenerator[Transferred]:
 
     The last updated session comes last. A session with identical figures is skipped; others are compared
     entry by entry, and are continued, or left alone if they differ. The next run copies entries that are
-    appended to the source meanwhile. Values with an expiry (leases, previews) are not copied. Raises
-    InputError if the target cannot set times, and StoreError.
+    appended to the source meanwhile; a session that is purged there meanwhile is not copied, and values with
+    an expiry (leases, previews) never are. Raises InputError if the target cannot set times, and StoreError.
     """
     if not isinstance(target, Restorable):
         raise InputError("this store cannot take copies: name an SQLite, PostgreSQL or memory store")
     for info in reversed(await source.sessions()):
-        yield await _transfer_session(source, target, info)
+        existing = await target.info(info.id)
+        try:
+            copied = await _transfer_session(source, target, info, existing)
+        except (SessionNotFound, StoreCorrupt):
+            if await source.info(info.id) is not None:
+                raise
+            if existing is None and await target.info(info.id) is not None:
+                await target.purge(info.id)  # the half that was copied
+        else:
+            yield copied
 
 
-async def _transfer_session(source: Store, target: Restorable, info: SessionInfo) -> Transferred:
-    existing = await target.info(info.id)
+async def _transfer_session(
+    source: Store, target: Restorable, info: SessionInfo, existing: SessionInfo | None
+) -> Transferred:
     if existing == info:
         return Transferred(info.id, 0)
     if existing is not None and existing.entries > info.entries:
