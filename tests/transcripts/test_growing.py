@@ -1,19 +1,22 @@
-"""A session file is imported again and again while its agent writes it."""
+"""A session file is read while its agent writes it, and imported again and again."""
 
 from __future__ import annotations
 
 import io
 
 import pytest
+from tests.transcripts import test_codex as codex
+from tests.transcripts import test_copilot as copilot
 from tests.transcripts import test_gemini as gemini
 from tests.transcripts import test_opencode as opencode
-from tests.transcripts.reading import lines
+from tests.transcripts.reading import lines, messages_in
 from tests.transcripts.test_claude_code import File
 
 from foldline.core.log.entries import Said
 from foldline.errors import SessionDiverged
 from foldline.loading import from_stream, restore, with_notes
 from foldline.stores import MemoryStore
+from foldline.transcripts import read
 
 
 def claude_code():
@@ -92,3 +95,44 @@ async def test_a_session_that_went_on_in_the_store_is_refused():
     with pytest.raises(SessionDiverged):  # an older copy of the file
         await put(store, claude_code()[1])
     await put(store, last)
+
+
+class WrittenMeanwhile(io.BytesIO):
+    """A file to which its agent appends once it was read to its end."""
+
+    def __init__(self, raw: bytes, more: bytes) -> None:
+        super().__init__(raw)
+        self._more = more
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = super().readline(size)
+        if not line and self._more:
+            at = self.tell()
+            self.write(self._more)
+            self._more = b""
+            self.seek(at)
+        return line
+
+
+UNDONE = {
+    "codex": (
+        lines(codex.META, codex.user("a"), codex.answer("b"), codex.user("c"), codex.answer("d")),
+        lines(codex.line("event_msg", type="thread_rolled_back", num_turns=1), codex.user("e")),
+    ),
+    "copilot": (
+        lines(copilot.START, copilot.user("a", "u1"), copilot.reply("b", "a1"), copilot.user("c", "u2")),
+        lines(copilot.event("session.snapshot_rewind", "x", upToEventId="u2"), copilot.user("d", "u3")),
+    ),
+}
+
+
+@pytest.mark.parametrize("agent", UNDONE)
+def test_what_is_written_between_the_two_passes_waits_for_the_next_reading(agent):
+    """Else a turn that the user takes back meanwhile would stand beside the one that replaces it."""
+    before, more = UNDONE[agent]
+
+    def said(stream: io.BytesIO) -> list[str]:
+        return [record.message.text for record in messages_in(list(read(stream, name="session")))]
+
+    assert said(WrittenMeanwhile(before, more)) == said(io.BytesIO(before))
+    assert said(io.BytesIO(before + more)) != said(io.BytesIO(before))

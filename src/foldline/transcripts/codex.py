@@ -42,10 +42,12 @@ class _CodexRollbacks:
     def __init__(self) -> None:
         self.ranges: list[range] = []
         self.lost = 0
+        self._last = 0
         self._turns: list[int] = []
         self._said: list[int] = []
 
     def add(self, row: Row) -> None:
+        self._last = row.line
         item = codex_items.item_of(row)
         event = item.get("type") if row.get("type") == "event_msg" else None
         if event == "thread_rolled_back" and (turns := item.count("num_turns")):
@@ -60,8 +62,8 @@ class _CodexRollbacks:
                 self._turns.append(row.line)
 
     def covers(self, line: int) -> bool:
-        """Return whether a line was rolled back."""
-        return any(line in lines for lines in self.ranges)
+        """Return whether a line was rolled back, or written since: it may roll back others."""
+        return line > self._last or any(line in lines for lines in self.ranges)
 
 
 class _CodexReader:

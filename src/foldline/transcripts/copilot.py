@@ -38,8 +38,8 @@ def read_copilot(stream: BinaryIO, _name: str) -> Iterator[Record | ResultImages
     """
     rewinds = _CopilotRewinds()
     scan_rows(stream, rewinds.add)
-    reader = _CopilotReader(rewinds.lines)
-    yield from take_rows(stream, reader.take)
+    reader = _CopilotReader()
+    yield from take_rows(stream, lambda row: () if rewinds.covers(row.line) else reader.take(row))
     yield from count_fact("sidechains", {"messages": reader.sidechain})
     yield from count_fact("left_out", dict(reader.left_out))
     yield from count_fact("branches", {"branches": rewinds.count, "messages": rewinds.messages})
@@ -49,33 +49,37 @@ class _CopilotRewinds:
     """Finds the lines that were rewound; keeps an id and a line number for each event."""
 
     def __init__(self) -> None:
-        self.lines: set[int] = set()
         self.count = 0
         self.messages = 0
+        self._last = 0
+        self._lines: set[int] = set()
         self._line_of: dict[str, int] = {}
         self._messages: set[int] = set()
 
     def add(self, row: Row) -> None:
         """Note an event; a rewind drops everything from a given event on."""
-        kind = row.get("type")
+        kind, self._last = row.get("type"), row.line
         self._line_of[row.text("id")] = row.line
         if kind in _SAID:
             self._messages.add(row.line)
         if kind == "session.snapshot_rewind":
             lines = range(self._line_of.get(row.inner("data").text("upToEventId"), row.line), row.line)
             self.count += bool(lines)
-            self.lines.update(lines)
+            self._lines.update(lines)
             self.messages += len(self._messages.intersection(lines))
             self._messages.difference_update(lines)
+
+    def covers(self, line: int) -> bool:
+        """Return whether a line was rewound, or written since: it may rewind others."""
+        return line > self._last or line in self._lines
 
 
 class _CopilotReader:
     """Turns events into records."""
 
-    def __init__(self, rewound: set[int]) -> None:
+    def __init__(self) -> None:
         self.sidechain = 0
         self.left_out: Counter[str] = Counter()
-        self._rewound = rewound
         self._model = ""
         self._system = ""
         self._folding = False  # a compaction is running in the background
@@ -83,8 +87,6 @@ class _CopilotReader:
 
     def take(self, row: Row) -> Iterator[Record | ResultImages]:
         kind, data = row.text("type"), row.inner("data")
-        if row.line in self._rewound:
-            return
         if row.get("agentId") or data.get("agentId") or data.get("parentToolCallId"):
             self.sidechain += kind in _SAID  # of a sub-agent
         elif kind in _SAID:
