@@ -84,3 +84,27 @@ def test_the_thread_ends_when_nobody_has_the_worker_any_more():
     gc.collect()
     thread.join(60)
     assert not thread.is_alive()
+
+
+def test_two_threads_that_ask_first_start_one_thread():
+    """With two, transactions would mix on one connection, and `stop` would wait for ever for the second."""
+    others: list[threading.Thread] = []
+
+    class Name(str):
+        """The name of a thread, which another thread asks for while it is made."""
+
+        __slots__ = ()
+
+        def __str__(self) -> str:
+            if not others:
+                others.append(threading.Thread(target=worker.submit, args=(done.set,)))
+                others[0].start()
+                others[0].join(0.2)  # it ends at once, or waits for this thread
+            return "first"
+
+    done, worker = threading.Event(), Worker(Name("first"))
+    worker.submit(lambda: None)
+    others[0].join()
+    assert done.wait(30)
+    assert len(alive("first")) == 1
+    worker.stop(wait=True)

@@ -24,14 +24,18 @@ class Worker:
         self._name = name
         self._queue: _Queue = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()  # several loops may ask first
         weakref.finalize(self, self._queue.put, None)
 
     def submit(self, work: Callable[[], object]) -> None:
         """Queue work that returns no result and must not raise; after `stop` it is dropped."""
-        if self._thread is None:
-            # a daemon, so that an open store does not keep the process alive; completed work is durable
-            self._thread = threading.Thread(target=_serve, args=(self._queue,), name=self._name, daemon=True)
-            self._thread.start()
+        with self._starting:
+            if self._thread is None:
+                # a daemon, so that an open store does not keep the process alive; completed work is durable
+                self._thread = threading.Thread(
+                    target=_serve, args=(self._queue,), name=self._name, daemon=True
+                )
+                self._thread.start()
         self._queue.put(work)
 
     def ask(self, work: Callable[[], T]) -> asyncio.Future[T]:
