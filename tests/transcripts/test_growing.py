@@ -58,6 +58,14 @@ def open_code():
     return [opencode.document(asked, opencode.reply("msg_2", opencode.STEP, *some)) for some in parts]
 
 
+def langchain():
+    """Each reply loses a signature, which Chat Completions cannot carry."""
+    blocks = [{"type": "thinking", "thinking": "Hm.", "signature": "s"}, {"type": "text", "text": "Done."}]
+    asked, replied = {"content": "Read it."}, {"content": blocks, "tool_calls": []}
+    turn = [{"type": "human", "data": asked}, {"type": "ai", "data": replied}]
+    return [lines(*turn), lines(*turn, *turn)]
+
+
 async def put(store, raw):
     loaded = from_stream(io.BytesIO(raw), "session")
     log = with_notes(loaded)
@@ -66,14 +74,14 @@ async def put(store, raw):
     return log
 
 
-@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code])
+@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code, langchain])
 async def test_each_state_of_a_growing_file_is_imported_after_the_one_before(states):
     store = MemoryStore()
     for raw in states():
         await put(store, raw)
 
 
-@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code])
+@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code, langchain])
 async def test_the_last_state_of_a_growing_file_is_imported_after_any_other(states):
     *earlier, last = states()
     for raw in earlier:
@@ -95,6 +103,12 @@ async def test_a_session_that_went_on_in_the_store_is_refused():
     with pytest.raises(SessionDiverged):  # an older copy of the file
         await put(store, claude_code()[1])
     await put(store, last)
+
+
+@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code, langchain])
+def test_the_first_message_is_the_same_in_each_state(states):
+    """The id that an import makes for a session is from it."""
+    assert len({from_stream(io.BytesIO(raw), "session").entries[0].id for raw in states()}) == 1
 
 
 class WrittenMeanwhile(io.BytesIO):

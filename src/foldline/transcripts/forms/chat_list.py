@@ -25,6 +25,7 @@ class ChatListWriter:
         self.places: list[int] = []
         self.failed: set[int] = set()  # places in `payloads` of results that are errors
         self.losses = Losses()
+        self._losses_at: dict[int, Losses] = {}  # those of the message at each place
         self._salt = salt
         self._place = 0
         self._form = ""
@@ -38,6 +39,16 @@ class ChatListWriter:
     def begin(self, place: int, form: str) -> None:
         """Begin the message at a place of the list."""
         self._place, self._form = place, form
+
+    def lose(self, kind: str, count: int = 1) -> None:
+        """Count what Chat Completions cannot represent of the message."""
+        self.losses.add(kind, count)
+        self._losses_at.setdefault(self._place, Losses()).add(kind, count)
+
+    def take_losses(self, place: int) -> list[str]:
+        """Return the losses of the messages up to a place that were not taken yet."""
+        places = [at for at in self._losses_at if at <= place]
+        return [line for at in places for line in self._losses_at.pop(at).lines()]
 
     def add(self, payload: dict[str, Any]) -> None:
         """Add a whole message."""
@@ -56,7 +67,7 @@ class ChatListWriter:
         if text_or(text):
             self._thoughts.append(text)
         if signature:
-            self.losses.add("signatures of thoughts left out")
+            self.lose("signatures of thoughts left out")
 
     def media(
         self, mime: Any, *, data: Any = None, url: Any = None, name: Any = None, kind: str = ""
@@ -75,7 +86,7 @@ class ChatListWriter:
 
     def leave_out(self, kind: str, placeholder_text: str = "") -> None:
         """Count content that Chat Completions cannot represent, and add a placeholder."""
-        self.losses.add(f"{kind} left out")
+        self.lose(f"{kind} left out")
         self.text(placeholder_text or f"[{kind} left out]")
 
     def call(self, call_id: Any, name: Any, arguments: Any, **fields: Any) -> None:
@@ -100,7 +111,7 @@ class ChatListWriter:
         """Return the text of a part of a result; without text, count a loss and return a placeholder."""
         if isinstance(text, str):
             return text
-        self.losses.add(f"{kind or 'part'} of a result left out")
+        self.lose(f"{kind or 'part'} of a result left out")
         return f"[{kind or 'part'} left out]"
 
     def end(self, role: str, *, name: Any = None) -> None:
@@ -110,7 +121,7 @@ class ChatListWriter:
         if role == "assistant":
             media = [part for part in content if part["type"] != "text"]
             if media:
-                self.losses.add("media of replies left out", len(media))
+                self.lose("media of replies left out", len(media))
             text = "\n\n".join(part["text"] for part in content if part["type"] == "text")
             if text or thoughts or calls:
                 self.add(payloads.reply(text, "\n\n".join(thoughts), calls))

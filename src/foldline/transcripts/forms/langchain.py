@@ -46,7 +46,7 @@ def write(body: dict[str, Any], out: ChatListWriter) -> None:
     kind = text_or(fields.get("type")) or text_or(body.get("type"))
     role = _ROLES.get(kind, "")
     if kind == "remove":
-        out.losses.add("removals of messages left out")
+        out.lose("removals of messages left out")
         return
     if not role:
         role = _CHAT.get(text_or(fields.get("role")), "")

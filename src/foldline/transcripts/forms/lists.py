@@ -147,16 +147,15 @@ def _translated(messages: Sequence[Any], salt: str, open_calls: Mapping[str, str
         received[place], names[place] = encode(body), form.name
     placed = decode_placed(out.payloads, OPENAI_CHAT, salt=salt, open_calls=open_calls)
     decoded: list[tuple[int, Message]] = []
-    lost = out.losses.lines()
     for index, message in placed:
         place = out.places[index]
         if index in out.failed:
             message = mark_failed(message)  # noqa: PLW2901
         note = f"a message of {names[place]} was converted to Chat Completions" if place in names else ""
         if note and message.native is not None:
-            notes = (note, *lost, *message.native.mended)
+            notes = (note, *out.take_losses(place), *message.native.mended)
             native = msgspec.structs.replace(message.native, mended=notes, received=received.pop(place, b""))
-            message, lost = msgspec.structs.replace(message, native=native), ()  # noqa: PLW2901
+            message = msgspec.structs.replace(message, native=native)  # noqa: PLW2901
         decoded.append((place, message))
     form = " and ".join(dict.fromkeys(names.values()))
     count = f"{len(names)} message{'s' * (len(names) != 1)}"

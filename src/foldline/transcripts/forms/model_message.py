@@ -50,7 +50,7 @@ def _part(part: dict[str, Any], out: ChatListWriter) -> None:
         case "reasoning":
             out.thought(part.get("text"), part.get("signature") or part.get("providerOptions"))
         case "redacted-reasoning" | "reasoning-file":
-            out.losses.add(f"{kind} parts left out")
+            out.lose(f"{kind} parts left out")
         case "image" | "file":
             content = part.get("image", part.get("data"))
             is_url = text_or(content).startswith(("data:", "http://", "https://"))
@@ -64,7 +64,7 @@ def _part(part: dict[str, Any], out: ChatListWriter) -> None:
             failed = failed or kind == "tool-error" or part.get("isError") is True
             out.result(part.get("toolCallId"), text, name=part.get("toolName"), failed=failed)
         case "tool-approval-request" | "tool-approval-response":
-            out.losses.add("tool approvals left out")
+            out.lose("tool approvals left out")
         case _:
             out.refuse(f"a part of type {kind!r}" if kind else f"a part with {keys_of(part)}")
 

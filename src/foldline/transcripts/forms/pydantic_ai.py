@@ -59,7 +59,7 @@ def _part(part: dict[str, Any], out: ChatListWriter) -> None:
         case "speech":
             out.text(part.get("transcript") or "")
         case _ if kind in _BOOKKEEPING:
-            out.losses.add(f"{kind} parts left out")
+            out.lose(f"{kind} parts left out")
         case _:
             out.refuse(f"a part of kind {kind!r}")
 
