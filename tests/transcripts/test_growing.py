@@ -8,6 +8,7 @@ import pytest
 from tests.transcripts import test_codex as codex
 from tests.transcripts import test_copilot as copilot
 from tests.transcripts import test_gemini as gemini
+from tests.transcripts import test_moldable as fixture
 from tests.transcripts import test_opencode as opencode
 from tests.transcripts.reading import lines, messages_in
 from tests.transcripts.test_claude_code import File
@@ -66,6 +67,23 @@ def langchain():
     return [lines(*turn), lines(*turn, *turn)]
 
 
+def moldable():
+    """The file has only the newest compaction; the next one takes its place."""
+
+    def at(hour, role, text):
+        return fixture.message(role, text, createdAt=f"2026-01-14T{hour}:00:00Z")
+
+    said = [at(10, "user", "a"), at(10, "assistant", "b"), at(12, "user", "c"), at(12, "assistant", "d")]
+    second = fixture.state(2, version=3, compactedAt="2026-01-14T13:00:00Z")
+    return [
+        fixture.conversation(*said[:2]),
+        fixture.conversation(*said[:2], compaction=fixture.state(0)),
+        fixture.conversation(*said, compaction=fixture.state(0)),
+        fixture.conversation(*said, compaction=second),
+        fixture.conversation(*said, at(14, "user", "e"), compaction=second),
+    ]
+
+
 async def put(store, raw):
     loaded = from_stream(io.BytesIO(raw), "session")
     log = with_notes(loaded)
@@ -74,14 +92,14 @@ async def put(store, raw):
     return log
 
 
-@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code, langchain])
+@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code, langchain, moldable])
 async def test_each_state_of_a_growing_file_is_imported_after_the_one_before(states):
     store = MemoryStore()
     for raw in states():
         await put(store, raw)
 
 
-@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code, langchain])
+@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code, langchain, moldable])
 async def test_the_last_state_of_a_growing_file_is_imported_after_any_other(states):
     *earlier, last = states()
     for raw in earlier:
