@@ -12,7 +12,7 @@ from tests.support.openers import OPEN, open_in_claude_code, open_in_pi, rows
 
 from foldline.core.log.entries import Compacted, Lifted, Pinned, Pruned, Receipt, Said
 from foldline.core.log.log import chained
-from foldline.core.log.messages import Media, Text, Thinking, ToolResult
+from foldline.core.log.messages import Media, Text, Thinking, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState
 from foldline.errors import InputError
@@ -84,6 +84,12 @@ def test_everything_comes_back(tool, tmp_path):
         ]
         assert again.model == "claude-sonnet-4-5"
         assert sorted(one for one in exported.warnings if "left out" in one) == LEFT_OUT.get(tool, [])
+
+
+def test_what_was_cached_for_an_hour_comes_back_through_claude_code(tmp_path):
+    usage = Usage(input=10, cache_read=1000, cache_write=50, output=20, cache_write_hour=30)
+    raw, exported = export(entries(usage=usage), "claude-code")
+    assert {found[1] for found in replies(reload(raw, exported, tmp_path))} == {usage}
 
 
 LEFT_OUT = {"codex": ["error flags of tool results left out (1)", "signed thinking left out (1)"]}

@@ -75,6 +75,17 @@ def call(key, name="Read"):
     return {"type": "tool_use", "id": key, "name": name, "input": {"file_path": f"/{key}"}}
 
 
+def test_what_is_cached_for_an_hour_is_counted_since_it_costs_more():
+    file = File()
+    file.user("Fix it")
+    file.reply("m1", text("Done."))
+    usage = file.rows[-1]["message"]["usage"]
+    for hourly, expected in ((15, 15), (99, 20), ("x", 0)):
+        usage["cache_creation"] = {"ephemeral_5m_input_tokens": 5, "ephemeral_1h_input_tokens": hourly}
+        [_, reply] = messages_in(file.read())
+        assert reply.message.usage == Usage(3, 50, 20, 1, cache_write_hour=expected)
+
+
 def test_the_lines_of_one_reply_become_one_message():
     file = File()
     file.user("Fix it")

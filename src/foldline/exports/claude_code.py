@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.log.log import digest
+from foldline.core.log.messages import Usage
 from foldline.dialects.writer import OPENING
 from foldline.exports.base import FoldStep, Origin, Out, iso, part_key, uuid_of
 from foldline.exports.pieces import Block, BlockWriter, ExportPiece, counts_of
-from foldline.transcripts.claude_code import SYNTHETIC, USAGE
+from foldline.transcripts.claude_code import HOURLY, SYNTHETIC, USAGE, WRITTEN
 from foldline.transcripts.payloads import is_injected
 
 VERSION = "2.1.39"  # of Claude Code, which writes this format
@@ -137,7 +138,7 @@ class ClaudeCodeWriter(BlockWriter):
             "content": content,
             "stop_reason": _STOPS.get(message.stop or ("tools" if message.calls else "")),
             "stop_sequence": None,
-            "usage": counts_of(self.usage(step), USAGE),
+            "usage": _usage(self.usage(step)),
         }
         self._caller = uuid_of(key)
         self._open = {str(block["id"]): None for block in content if block.get("type") == "tool_use"}
@@ -167,3 +168,10 @@ class ClaudeCodeWriter(BlockWriter):
                 "timestamp": iso(at),
             }
         )
+
+
+def _usage(usage: Usage | None) -> dict[str, Any]:
+    counts: dict[str, Any] = counts_of(usage, USAGE)
+    if usage is not None and (hourly := usage.cache_write_hour):
+        counts[WRITTEN] = {"ephemeral_5m_input_tokens": usage.cache_write - hourly, HOURLY: hourly}
+    return counts

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+import msgspec
+
+from foldline.core.log.messages import Usage
 from foldline.dialects import ANTHROPIC
 from foldline.dialects.payload import items_of
 from foldline.errors import DialectError
@@ -19,6 +22,7 @@ STOPS = {
     "end_turn": "end", "stop_sequence": "end", "tool_use": "tools", "max_tokens": "length", "refusal": "end",
 }  # fmt: skip
 USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+WRITTEN, HOURLY = "cache_creation", "ephemeral_1h_input_tokens"  # the field in USAGE by its time to live
 
 _SESSION = ("sessionId", "cwd", "version", "gitBranch", "agentId")
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
@@ -122,10 +126,17 @@ def _reply_fields(rows: list[Row]) -> dict[str, Any]:
     if any(row.get("isApiErrorMessage") is True for row in rows):
         stop = "error"
     return {
-        "usage": usage_of(usage, USAGE) if usage and not is_synthetic else None,
+        "usage": _usage(usage) if usage and not is_synthetic else None,
         "model": message.text("model") or None if not is_synthetic else None,
         "stop": stop or ("tools" if claude_code_lines.call_ids(rows) else None),
     }
+
+
+def _usage(counts: Row) -> Usage:
+    """Read a usage; Claude Code has most of its cache kept for an hour, at a higher price."""
+    usage = usage_of(counts, USAGE)
+    hourly = counts.inner(WRITTEN).count(HOURLY) or 0
+    return msgspec.structs.replace(usage, cache_write_hour=min(hourly, usage.cache_write))
 
 
 def _is_meta(row: Row) -> bool:
