@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.dialects.samples import text
@@ -100,6 +102,22 @@ def test_without_the_file_beside_it_a_session_reads_the_same(tmp_path: Path):
     parsed = list(read(alone))
     assert texts(parsed) == texts(list(read(SESSION)))
     assert facts(parsed, "title") == []
+
+
+def test_a_session_from_standard_input_takes_no_facts_from_the_folder(tmp_path):
+    (tmp_path / "meta.json").write_text('{"title": "Another session"}')
+    with SESSION.open("rb") as stdin:
+        code = "from foldline.transcripts import read\nprint([*read('-')])"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            stdin=stdin,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert "Another session" not in done.stdout
+    assert "MessageRecord" in done.stdout
 
 
 def test_a_broken_file_beside_it_is_a_warning(tmp_path: Path):

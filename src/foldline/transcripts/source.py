@@ -115,9 +115,9 @@ def is_cut_off(stream: BinaryIO) -> bool:
 
 
 def path_of(stream: BinaryIO) -> Path | None:
-    """Return the path of the file that a stream reads; None if it has no name."""
+    """Return the path of the file that a stream reads; None for standard input, or if it has no name."""
     name = getattr(stream, "name", None)
-    return Path(name) if isinstance(name, str) and name else None
+    return Path(name) if isinstance(name, str) and name not in ("", "<stdin>") else None
 
 
 def _seeks(stream: BinaryIO) -> bool:
