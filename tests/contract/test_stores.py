@@ -607,6 +607,17 @@ async def test_the_summary_of_another_agent_is_searched_and_our_own_is_not(store
     assert await store.search("Osterlund") == await store.verify() == []
 
 
+@pytest.mark.parametrize("read", ["path", "all"])
+async def test_who_reads_a_session_that_is_purged_is_told_so(store: Store, read: str) -> None:
+    """Its entries are missing then, but nothing is damaged."""
+    await store.append("s", talk(None, *map(str, range(600))), seen=None)
+    entries = getattr(store, read)("s")
+    await anext(entries)
+    await store.purge("s")
+    with pytest.raises(SessionNotFound):
+        [entry async for entry in entries]
+
+
 async def test_purge_takes_one_session_only(store: Store) -> None:
     log = talk(None, "shared words", "more words")
     for session in ("a", "b"):

@@ -97,7 +97,10 @@ class Store(Protocol):
         ...
 
     def path(self, session: str, leaf: str | None = None) -> AsyncIterator[Entry]:
-        """Yield the entries from the root to `leaf` (default: the session's leaf), read page by page."""
+        """Yield the entries from the root to `leaf` (default: the session's leaf), read page by page.
+
+        Raises SessionNotFound if the session is purged meanwhile.
+        """
         ...
 
     async def tail(
@@ -122,7 +125,7 @@ class Store(Protocol):
     def all(self, session: str, *, after: int = 0) -> AsyncIterator[Entry]:
         """Yield every entry of the session, all branches, in append order; nothing for an unknown session.
 
-        With `after`, skip the first `after` entries.
+        With `after`, skip the first `after` entries. Raises as `path` does.
         """
         ...
 

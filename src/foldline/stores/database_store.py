@@ -16,7 +16,7 @@ from types import CoroutineType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from foldline.core.log.entries import Entry
-from foldline.errors import StoreError
+from foldline.errors import StoreCorrupt, StoreError
 from foldline.stores import index, search
 from foldline.stores.appending import append
 from foldline.stores.audit_log import AuditLog
@@ -122,21 +122,26 @@ class DatabaseStore(ABC, Generic[D]):
     async def path(self, session: str, leaf: str | None = None) -> AsyncIterator[Entry]:
         """Yield the entries of the path, root first."""
         key, spans = await self.run(lambda tables: tables.spans_of(session, leaf))
-        async for entry in self._pages(key, spans):
+        async for entry in self._pages(session, key, spans):
             yield entry
 
     async def all(self, session: str, *, after: int = 0) -> AsyncIterator[Entry]:
         """Yield every entry in append order."""
         row = await self.run(lambda tables: tables.session(session))
         if row is not None and row.entries > after:
-            async for entry in self._pages(row.key, [(after + 1, row.entries)]):
+            async for entry in self._pages(session, row.key, [(after + 1, row.entries)]):
                 yield entry
 
-    async def _pages(self, key: Any, spans: Spans) -> AsyncIterator[Entry]:
+    async def _pages(self, session: str, key: Any, spans: Spans) -> AsyncIterator[Entry]:
         for first, last in spans:
             for start in range(first, last + 1, _PAGE):
                 end = min(last, start + _PAGE - 1)
-                for entry in await self.run(partial(Tables.page, session=key, start=start, end=end)):
+                try:
+                    page = await self.run(partial(Tables.page, session=key, start=start, end=end))
+                except StoreCorrupt:
+                    await self.run(lambda tables: tables.known_session(session))  # was it purged meanwhile?
+                    raise
+                for entry in page:
                     yield entry
 
     async def search(

@@ -16,7 +16,7 @@ from typing import Final, Protocol, runtime_checkable
 import msgspec
 
 from foldline.core.log.entries import Entry
-from foldline.errors import InputError, SessionNotFound, StoreCorrupt, StoreError
+from foldline.errors import InputError, SessionNotFound, StoreError
 from foldline.stores.base import SessionInfo, Store
 from foldline.stores.sqlite import SqliteStore
 from foldline.stores.sqlite_database import open_read_only, store_error
@@ -55,7 +55,7 @@ async def transfer(source: Store, target: Store) -> AsyncGenerator[Transferred]:
         existing = await target.info(info.id)
         try:
             copied = await _transfer_session(source, target, info, existing)
-        except (SessionNotFound, StoreCorrupt):
+        except SessionNotFound:
             if await source.info(info.id) is not None:
                 raise
             if existing is None and await target.info(info.id) is not None:
