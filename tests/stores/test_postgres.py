@@ -111,6 +111,25 @@ async def test_what_is_asked_after_a_cancelled_write_waits_for_it(store, postgre
     assert await leaf == (second.id if what == "append" else None)
 
 
+async def test_what_waits_for_a_cancelled_write_when_the_store_is_closed_is_refused(postgres_url):
+    store = PostgresStore(postgres_url)
+    first, second = talk(None, "one", "two")
+    await store.append("s", [first], seen=None)
+    with admin(postgres_url) as other:
+        other.autocommit = False
+        other.execute("select 1 from sessions for update")
+        task = asyncio.create_task(store.append("s", [second], seen=first.id))
+        await until(lambda: waits_for_a_lock(postgres_url))
+        task.cancel()
+        await asyncio.wait({task})
+        leaf, closing = asyncio.create_task(store.leaf("s")), asyncio.create_task(store.close())
+        await asyncio.sleep(0)
+        other.rollback()
+    with pytest.raises(StoreError, match="closed"):
+        await leaf
+    await closing
+
+
 # -- connections
 
 

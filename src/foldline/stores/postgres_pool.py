@@ -66,6 +66,8 @@ class Pool:
         """
         if abandoned := list(self._abandoned):
             await asyncio.wait([asyncio.wrap_future(future) for future in abandoned])
+            if self._closed:
+                raise StoreError("this store is closed")
         future = self._threads.submit(self._work, work, time.monotonic() + self.timeout)
         try:
             return await asyncio.wrap_future(future)
