@@ -84,6 +84,13 @@ def moldable():
     ]
 
 
+def aider():
+    """A chat that is cut in the middle of a line, and of a character."""
+    chat = "# aider chat started at 2026-01-02 03:04:05\n\n#### Lies die Datei  \n\nDas Café öffnet bald.\n".encode()
+    ends = [chat.index(word) for word in (b"Datei", "é".encode(), "ö".encode())]
+    return [chat[: ends[0]], *(chat[: end + 1] for end in ends[1:]), chat]
+
+
 async def put(store, raw):
     loaded = from_stream(io.BytesIO(raw), "session")
     log = with_notes(loaded)
@@ -92,14 +99,14 @@ async def put(store, raw):
     return log
 
 
-@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code, langchain, moldable])
+@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code, langchain, moldable, aider])
 async def test_each_state_of_a_growing_file_is_imported_after_the_one_before(states):
     store = MemoryStore()
     for raw in states():
         await put(store, raw)
 
 
-@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code, langchain, moldable])
+@pytest.mark.parametrize("states", [claude_code, gemini_cli, open_code, langchain, moldable, aider])
 async def test_the_last_state_of_a_growing_file_is_imported_after_any_other(states):
     *earlier, last = states()
     for raw in earlier:

@@ -119,7 +119,7 @@ def _completes(old: Entry, new: Entry) -> bool:
 def _goes_on(old: Part, new: Part) -> bool:
     """Return whether a part is the stored one, or that one with more text, or with a call's arguments."""
     if isinstance(old, Text | Thinking) and isinstance(new, Text | Thinking):
-        return type(old) is type(new) and new.text.startswith(old.text)
+        return type(old) is type(new) and new.text.startswith(old.text.rstrip())
     if isinstance(old, ToolCall) and isinstance(new, ToolCall):
         return (old.id, old.name) == (new.id, new.name)
     return old == new

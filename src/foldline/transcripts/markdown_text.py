@@ -7,6 +7,7 @@ that is never closed. If such a line already begins with backslashes, it gets on
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
@@ -52,7 +53,10 @@ class TextLine(NamedTuple):
 
 
 def text_lines(stream: BinaryIO) -> Iterator[TextLine | WarningRecord]:
-    """Yield the lines of a text file, in O(line) memory; invalid UTF-8 is replaced, with a warning."""
+    """Yield the lines of a text file, in O(line) memory; invalid UTF-8 is replaced, with a warning.
+
+    A character of which the file has only the beginning is left out: its program has not written it yet.
+    """
     number = 0
     while raw := stream.readline(MAX_LINE + 1):
         number += 1
@@ -65,7 +69,7 @@ def text_lines(stream: BinaryIO) -> Iterator[TextLine | WarningRecord]:
             text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             yield WarningRecord(number, f"byte {error.start + 1} is not UTF-8; replaced")
-            text = raw.decode("utf-8", "replace")
+            text, _ = codecs.utf_8_decode(raw, "replace", raw.endswith(b"\n"))
         yield TextLine(number, text.rstrip("\r\n"))
 
 
