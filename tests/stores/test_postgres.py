@@ -25,11 +25,13 @@ from foldline.core.log.entries import Entry
 from foldline.errors import InputError, LeafMoved, StoreCorrupt, StoreError, StoreVersion
 from foldline.stores import open_store
 from foldline.stores.database import migrations, named_queries
+from foldline.stores.index import index_more
 
 psycopg = pytest.importorskip("psycopg", reason="needs the extra foldline[postgres]")
 from foldline.stores.postgres import PostgresStore  # noqa: E402
 from foldline.stores.postgres_connection import escaped, is_worth_a_retry, read_url, unescaped  # noqa: E402  # noqa: E402
 from foldline.stores.postgres_database import PIECE  # noqa: E402
+from foldline.stores.postgres_index import PostgresIndex  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -593,6 +595,38 @@ async def test_a_purge_and_an_append_leave_nothing_between(store, postgres_url):
     with admin(postgres_url) as database:
         for table in ("sessions", "entries", "search", "pieces"):
             assert database.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
+
+
+async def test_a_session_that_is_made_again_while_the_old_one_is_indexed_gets_an_index_of_its_own(
+    store, postgres_url
+):
+    """The old one was purged: none of its words may stay, and the new messages must be found."""
+    await store.append("s", talk(None, *[f"old {n}" for n in range(10)]), seen=None)
+    row = await store.run(lambda tables: tables.session("s"))
+
+    class Slow(PostgresIndex):
+        """An index during whose making the session is purged and made again."""
+
+        def indexed(self, payload: bytes) -> str | None:
+            if not again:
+                again.append(True)
+                other = PostgresStore(postgres_url)
+                asyncio.run(remake(other))
+            return super().indexed(payload)
+
+    async def remake(other: PostgresStore) -> None:
+        await other.purge("s")
+        await other.append("s", talk(None, *[f"new {n}" for n in range(5)]), seen=None)
+        await other.close()
+
+    again: list[bool] = []
+    await store.run(lambda tables: index_more(tables, Slow(), row.key))
+    assert again
+    assert await store.verify() == []
+    assert await store.search("old") == []
+    assert len(await store.search("new")) == 5
+    with admin(postgres_url) as database:
+        assert database.execute("SELECT count(*) FROM search").fetchone() == (5,)
 
 
 async def test_eight_processes_writing_one_session_lose_and_double_nothing(store, postgres_url):

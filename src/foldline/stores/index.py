@@ -87,7 +87,7 @@ def sessions_behind(tables: Tables, scope: Scope) -> list[Any]:
 def index_more(tables: Tables, words: WordIndex, session: Any) -> bool:
     """Index the next messages of a session; return whether there are more."""
     database = tables.database
-    indexed, entries = database.row("indexed_upto", session=session) or (0, 0)
+    indexed, entries, begun = database.row("indexed_upto", session=session) or (0, 0, None)
     if indexed >= entries:
         return False
     upto = min(indexed + _BATCH, entries)
@@ -96,7 +96,7 @@ def index_more(tables: Tables, words: WordIndex, session: Any) -> bool:
         for seq, payload in database.rows("searched", session=session, first=indexed + 1, last=upto)
     ]
     with database.transaction():  # if several callers do this at once, one of them succeeds
-        if database.change("set_indexed", session=session, before=indexed, upto=upto):
+        if database.change("set_indexed", session=session, before=indexed, upto=upto, begun=begun):
             database.insert("index_message", rows)
     return upto < entries
 

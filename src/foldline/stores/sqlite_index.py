@@ -81,7 +81,7 @@ def _ranked_matches(tables: Tables, expression: str | None, scope: Scope) -> Ite
 
 def forget(database: Database, session: int) -> None:
     """Remove a session's text from the index; call it before the session's entries are deleted."""
-    upto, _ = database.row("indexed_upto", session=session) or (0, 0)
+    upto, *_ = database.row("indexed_upto", session=session) or (0,)
     try:
         for seq, payload in database.rows("searched", session=session, first=1, last=upto):
             text = search.indexed(search.searchable(unpack(payload)))

@@ -159,14 +159,14 @@ SELECT session_id FROM sessions
 WHERE indexed < entries AND (CAST(:session AS uuid) IS NULL OR session_id = CAST(:session AS uuid))
 
 -- name: set_indexed
--- Only if no other connection has indexed them meanwhile.
-UPDATE sessions SET indexed = :upto WHERE session_id = :session AND indexed = :before
+-- Only if no other connection has indexed them meanwhile, or purged the session and begun it again.
+UPDATE sessions SET indexed = :upto WHERE session_id = :session AND indexed = :before AND begun = :begun
 
 -- name: index_message
 INSERT INTO search (session_id, seq, words) VALUES (:session, :seq, CAST(:words AS tsvector))
 
 -- name: indexed_upto
-SELECT indexed, entries FROM sessions WHERE session_id = :session
+SELECT indexed, entries, begun FROM sessions WHERE session_id = :session
 
 -- name: matches
 -- Messages with too many words for the index may match too.

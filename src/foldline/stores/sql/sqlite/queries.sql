@@ -134,10 +134,10 @@ INSERT INTO search (rowid, body) VALUES (:session * 4294967296 + :seq, :words)
 
 -- name: set_indexed
 -- Only if no other connection has indexed them meanwhile.
-UPDATE sessions SET indexed = :upto WHERE no = :session AND indexed = :before
+UPDATE sessions SET indexed = :upto WHERE no = :session AND indexed = :before AND no = :begun
 
 -- name: indexed_upto
-SELECT indexed, entries FROM sessions WHERE no = :session
+SELECT indexed, entries, no FROM sessions WHERE no = :session -- a number is never used again
 
 -- name: forget_message
 -- FTS5 needs the text that was indexed.
