@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from secrets import token_hex
 
 import pytest
 from tests.transcripts import test_codex as codex
@@ -14,9 +15,9 @@ from tests.transcripts.reading import lines, messages_in
 from tests.transcripts.test_claude_code import File
 
 from foldline.core.log.entries import Said
-from foldline.errors import SessionDiverged
+from foldline.errors import SessionDiverged, StoreError
 from foldline.loading import from_stream, restore, with_notes
-from foldline.stores import MemoryStore
+from foldline.stores import MemoryStore, SqliteStore
 from foldline.transcripts import read
 
 
@@ -175,3 +176,16 @@ def test_what_is_written_between_the_two_passes_waits_for_the_next_reading(agent
 
     assert said(WrittenMeanwhile(before, more)) == said(io.BytesIO(before))
     assert said(io.BytesIO(before + more)) != said(io.BytesIO(before))
+
+
+async def test_an_import_that_fails_leaves_the_session_as_it_was(tmp_path):
+    """Before new messages are appended the leaf goes back to where the file has grown."""
+    head, asked = {"title": "Reading", "dialect": "openai-chat"}, {"role": "user", "content": "Read it."}
+    store = SqliteStore(tmp_path / "s.db")
+    log = await put(store, lines(head, asked))
+    await store.ask(lambda database: database.connection.execute("PRAGMA max_page_count = 1").fetchall())
+    replied = {"role": "assistant", "content": token_hex(50_000)}
+    with pytest.raises(StoreError, match="disk is full"):
+        await put(store, lines(head, asked, replied))
+    assert await store.leaf("s") == log[-1].id
+    await store.close()

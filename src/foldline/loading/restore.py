@@ -79,7 +79,13 @@ async def _append(store: Store, session: str, entries: list[Entry], tick: Callab
         parent = entries[start].parent
         if at != parent:
             await store.move(session, parent, seen=at)
-        await store.append(session, entries[start:end], seen=parent)
+        try:
+            await store.append(session, entries[start:end], seen=parent)
+        except BaseException:
+            if at != parent:
+                with suppress(StoreError):
+                    await store.move(session, at, seen=parent)  # as it was
+            raise
         at, start = entries[end - 1].id, end
         tick(end)
 
