@@ -216,7 +216,10 @@ def _claude_line(row: dict[str, Any]) -> None:
         assert message["type"] == "message"
         assert message["stop_reason"] in CLAUDE_STOPS
         assert isinstance(message["content"], list)
-        assert all(isinstance(count, int) for count in message["usage"].values())
+        counts = dict(message["usage"])
+        by_life = counts.pop("cache_creation", None)
+        assert by_life is None or sum(by_life.values()) == counts["cache_creation_input_tokens"]
+        assert all(isinstance(count, int) for count in counts.values())
 
 
 def _claude_tree(lines: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
