@@ -67,10 +67,13 @@ def asked_of(model, **more):
         return asked(at, [*HISTORY, {"role": "user", "content": "Go on."}], **more)
 
 
-def asked(url, messages, **more):
+def asked(url, messages, headers=None, **more):
     body = {"model": "scripted", "messages": messages, **more}
     return httpx2.post(
-        f"{url}/v1/chat/completions", json=body, headers={"authorization": "Bearer k"}, timeout=60
+        f"{url}/v1/chat/completions",
+        json=body,
+        headers={"authorization": "Bearer k", **(headers or {})},
+        timeout=60,
     )
 
 

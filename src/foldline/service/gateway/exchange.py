@@ -103,13 +103,16 @@ class Exchange:
                 await self._delete_begun(sessions)
 
     async def _delete_begun(self, sessions: OpenSessions) -> None:
+        """Delete the session that this request began, unless another one, of any worker, continued it."""
+        session = self._conversation.session
         async with self._conversation.lock:
-            if self._conversation.begun_by is self:
-                name = self._conversation.session.id
-                try:
-                    await sessions.delete(name)
-                except FoldlineError as error:
-                    log.warning("session %s: deleting it after its first request failed: %s", name, error)
+            if self._conversation.begun_by is not self:
+                return
+            try:
+                if await session.store.leaf(session.id) == session.leaf:
+                    await sessions.delete(session.id)
+            except FoldlineError as error:
+                log.warning("session %s: deleting it after its first request failed: %s", session.id, error)
 
     async def _send_once(self, body: bytes, send: Send) -> tuple[Relayed, Any]:
         """Return the response, and its error if that may be an overflow."""
