@@ -76,15 +76,21 @@ class SessionFinder:
         return child
 
     async def _best(
-        self, request: AgentRequest, candidates: Sequence[str], *, named: bool
+        self, request: AgentRequest, candidates: list[str], *, named: bool
     ) -> AgentSession | None:
-        """Return the candidate with the longest common history; only that one stays open."""
+        """Return the candidate with the longest common history; only that one stays open.
+
+        Those that another worker has deleted are removed from `candidates`.
+        """
         best, most, tied = None, 0, False
         with ExitStack() as opened:
-            for session in candidates:
+            for session in list(candidates):
                 conversation = await self._open(session, opened)
-                common = conversation.common(request) if conversation is not None else 0
-                if conversation is None or not common:
+                if conversation is None:
+                    candidates.remove(session)
+                    continue
+                common = conversation.common(request)
+                if not common:
                     continue
                 answered = conversation.has_reply(common)
                 if common >= most and (answered or named):
