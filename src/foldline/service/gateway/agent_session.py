@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from foldline.core.log.entries import Compacted, Entry, Pruned, Receipt, Said
+from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Receipt, Said
 from foldline.core.log.log import resent_key
 from foldline.core.log.messages import Message, Native
 from foldline.core.view_items import AddedItem, Item, native_items
@@ -62,7 +62,7 @@ class AgentSession:
         self.applies_template = False  # the server is not the vendor's own
         self.link: str | None = None  # the entry with the link to the session that it continues, if new
         self.begun_by: object = None  # the exchange that stored its first message, if no other has used it
-        self.unreported: list[Receipt] = []  # folds not yet reported in a response
+        self.unreported: dict[str, Receipt] = {}  # folds not yet reported in a response, by entry
         self._shared: list[SharedMessage] = []
         # entries of the path, in order: the number of shared messages up to each
         self._places: dict[str, int] = {}
@@ -79,7 +79,7 @@ class AgentSession:
     def _add_receipt(self, entry: str, receipt: Receipt) -> None:
         if entry not in self._folds:
             self._folds.add(entry)
-            self.unreported.append(receipt)
+            self.unreported[entry] = receipt
 
     async def catch_up(self) -> bool:
         """Read stored entries that are not known here; return False if the session was deleted."""
@@ -95,7 +95,7 @@ class AgentSession:
             for entry in newest[place + 1 :]:
                 self._apply_entry(entry)
         else:
-            self._shared, self._places, self.unreported = [], {}, []
+            self._shared, self._places, self.unreported = [], {}, {}
             if leaf is not None:
                 async for entry in store.path(name, leaf):
                     self._apply_entry(entry)
@@ -104,9 +104,11 @@ class AgentSession:
         return not gone
 
     def _apply_entry(self, entry: Entry) -> None:
-        """Apply an entry; a reply has reported the folds before it."""
+        """Apply an entry; a reply has reported the folds before it, and an undone one is not reported."""
         if isinstance(entry, Compacted | Pruned):
             self._add_receipt(entry.id, entry.receipt)
+        elif isinstance(entry, Lifted):
+            self.unreported.pop(entry.target, None)
         elif isinstance(entry, Said) and entry.message.native is not None:
             self._add_shared(entry.message.native.raw, entry.message, resent_key(entry.message), entry.id)
             if entry.message.role == "assistant":
@@ -242,8 +244,8 @@ class AgentSession:
 
     def take_unreported(self) -> list[Receipt]:
         """Return and clear the folds that no response has reported yet."""
-        receipts, self.unreported = self.unreported, []
-        return receipts
+        receipts, self.unreported = self.unreported, {}
+        return list(receipts.values())
 
     async def context(self) -> ContextMessages:
         """Fold what must be folded before the next request."""

@@ -82,7 +82,6 @@ class Exchange:
     def _body(self, view: ContextMessages) -> bytes:
         messages = self._conversation.messages_to_send(self._request, view)
         self._folded = messages is not None
-        self._receipts += self._conversation.take_unreported()
         request = self._request if messages is None else self._request.changed(messages=messages)
         limit, requested = self._conversation.session.max_tokens, request.max_tokens
         if limit is None or (requested is not None and requested <= limit):
@@ -152,7 +151,7 @@ class Exchange:
         if error is not None:
             head += [piece async for piece in rest]
             await response.aclose()
-            return Relayed(response.status_code, headers, b"".join(head)), error
+            return Relayed(response.status_code, self._fold_headers(headers), b"".join(head)), error
         pieces = self._pass_on(head, rest, reader)
         return Relayed(response.status_code, self._fold_headers(headers), pieces), None
 
@@ -168,7 +167,7 @@ class Exchange:
             yield piece
         if not stored:
             await self._store(reader)
-        if self._folded and self._request.endpoint.comments:
+        if self._folded and self._request.endpoint.comments and reader.as_events:
             yield b": foldline " + encode_utf8(self._fold_fields()) + b"\n\n"
 
     async def _store(self, reader: ReplyReader) -> None:
@@ -230,6 +229,7 @@ class Exchange:
 
     def _fold_headers(self, headers: Headers) -> Headers:
         """Return the headers, with those about folds if there were any."""
+        self._receipts += self._conversation.take_unreported()  # not before: there may be no response
         if not self._folded and not self._receipts:
             return headers
         figures = "; ".join(f"{name}={value}" for name, value in self._fold_fields().items())
@@ -238,9 +238,10 @@ class Exchange:
     def _fold_fields(self) -> dict[str, Any]:
         session = self._conversation.session
         fields: dict[str, Any] = {"session": session.id, "tokens": session.view_tokens}
-        for receipt in self._receipts:
-            fields["reason"] = receipt.reason
-            fields |= {"before": receipt.tokens_before, "after": receipt.tokens_after}
+        if self._receipts:
+            newest = self._receipts[-1]
+            fields["reason"] = newest.reason
+            fields |= {"before": newest.tokens_before, "after": newest.tokens_after}
         return fields
 
 

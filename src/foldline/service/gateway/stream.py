@@ -54,7 +54,7 @@ class ReplyReader:
             self._take_events()
 
     @property
-    def _as_events(self) -> bool:
+    def as_events(self) -> bool:
         """Whether the reply is a stream: some servers declare plain JSON as one."""
         return self._streamed and (self.begun or not self._buffer.lstrip().startswith(b"{"))
 
@@ -67,7 +67,7 @@ class ReplyReader:
         if self._unreadable or self.error is not None:
             return None
         try:
-            reply = self._assembler.whole() if self._as_events else decode(bytes(self._buffer))
+            reply = self._assembler.whole() if self.as_events else decode(bytes(self._buffer))
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
         return cast("dict[str, Any]", reply) if isinstance(reply, dict) and reply else None
