@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -9,11 +10,14 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.service.api.client import api, chat, user
-from tests.service.served import run_gateway, run_service
+from tests.service.served import Held, run_gateway, run_service
 from tests.support import patient
 
 from foldline import tracing
+from foldline.catalogue import Catalogue
 from foldline.config import TokenGrant
+from foldline.core.decide.price import cost
+from foldline.core.log.messages import Usage
 
 
 def figures(url, **headers):
@@ -76,6 +80,32 @@ def test_tokens_price_and_time_are_counted_by_tenant_and_model():
     assert found["foldline_reply_seconds_count", *labels] == 1
     assert found["foldline_usd_total", *labels] > 0
     assert found["foldline_tokens_total", ("kind", "output"), *labels] > 0
+
+
+async def test_a_reply_has_the_price_of_the_model_that_gave_it_whichever_is_asked_next():
+    headers = {"foldline-session": "mine", "authorization": "Bearer k"}
+    held = Held(lambda asked: "Hello.", lambda asked: asked.model == "gpt-4o")
+
+    def usd(url, model):
+        return figures(url)["foldline_usd_total", ("model", f"openai:{model}"), ("tenant", "default")]
+
+    with run_gateway(held) as (url, _):
+
+        def ask(model, *texts):
+            body = {"model": model, "messages": [user(text) for text in texts]}
+            reply = patient.post(f"{url}/v1/chat/completions", json=body, headers=headers)
+            return reply.json()["usage"]
+
+        first = asyncio.ensure_future(asyncio.to_thread(ask, "gpt-4o", "Hello."))
+        try:
+            assert await asyncio.to_thread(held.begun.wait, 60)
+            await asyncio.to_thread(ask, "gpt-4o-mini", "Hello.", "Are you there?")
+        finally:
+            held.gate.open()
+        usage = await first
+        price = Catalogue().look_up("openai:gpt-4o").price
+        paid = Usage(input=usage["prompt_tokens"], output=usage["completion_tokens"])
+        assert usd(url, "gpt-4o") == pytest.approx(cost(paid, price))
 
 
 def test_a_request_is_a_span_and_the_parent_of_its_compaction(spans):

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from foldline.catalogue import ModelInfo
 from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Receipt, Said
 from foldline.core.log.log import resent_key
 from foldline.core.log.messages import Message, Native
@@ -44,10 +45,10 @@ class SharedMessage(msgspec.Struct):
 
 
 class RequestModel(msgspec.Struct, frozen=True):
-    """The model of a request: its name there, its name in the catalogue, and its summarizer."""
+    """The model of a request: its name there, what the catalogue says of it, and its summarizer."""
 
     name: str
-    info_name: str | None
+    info: ModelInfo
     summarizer: Summarizer
 
 

@@ -57,6 +57,7 @@ class Exchange:
     ) -> None:
         self._cleanup = cleanup
         self._conversation = conversation
+        self._model = conversation.model  # of this request: a later one may have another
         self._request = request
         self._metrics = metrics
         self._view: ContextMessages | None = None
@@ -188,7 +189,7 @@ class Exchange:
 
     def _report_usage(self, usage: Usage | None) -> None:
         """Count the reply, and add a span for the call of the model to the trace of the request."""
-        price = self._conversation.session.setup.info.price
+        price = self._model.info.price if self._model is not None else None
         vendor, model = self._request.endpoint.vendor, self._request.model
         usd = cost(usage, price) if usage is not None and price is not None else None
         seconds = time.perf_counter() - self._sent

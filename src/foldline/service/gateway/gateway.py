@@ -269,14 +269,14 @@ class Gateway:
         name = request.full_model
         if conversation.model is None or conversation.model.name != name:
             info = self._settings.model_info(name, self._serve.window)
-            conversation.model = RequestModel(name, info.name, self._summarizer(request, info))
+            conversation.model = RequestModel(name, info, self._summarizer(request, info))
         if self._serve.summaries == UPSTREAM:
             summaries_by.set(conversation.model.summarizer)
 
     async def _use_model(self, conversation: AgentSession, request: AgentRequest) -> None:
         """Switch the session to the request's model if it has another one."""
         model = conversation.model
-        if model is not None and conversation.session.setup.info.name != model.info_name:
+        if model is not None and conversation.session.setup.info.name != model.info.name:
             async with conversation.lock:
                 await conversation.session.use_model(
                     model.name, window=self._serve.window, dialect=request.endpoint.dialect
