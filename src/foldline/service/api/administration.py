@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
@@ -48,8 +49,14 @@ class AuditLines(msgspec.Struct, frozen=True):
 @operation("DELETE", "/sessions", scope="admin")
 async def delete_sessions(call: ApiCall, query: OfUser) -> DeletedSessions:
     """Delete all sessions of a user, for good."""
-    infos = await database_of(call.tenant.store).sessions_of(query.user)
-    return await _delete(call.tenant, [info.id for info in infos], "user")
+    store = database_of(call.tenant.store)
+
+    async def is_theirs(name: str) -> bool:
+        info = await store.info(name)
+        return info is not None and info.user == query.user
+
+    infos = await store.sessions_of(query.user)
+    return await _delete(call.tenant, [info.id for info in infos], "user", is_theirs)
 
 
 async def delete_idle(tenant: Tenant, before: float) -> None:
@@ -58,19 +65,29 @@ async def delete_idle(tenant: Tenant, before: float) -> None:
         store = database_of(tenant.store)
     except Refused:
         return
+
+    async def is_idle(name: str) -> bool:
+        info = await store.info(name)
+        return info is not None and info.updated < before
+
     while True:
         idle = await store.idle(before, STEP + len(await tenant.values.keys(IMPORTED)))
         kept = set(await tenant.values.keys(IMPORTED))  # read again: an import may have ended meanwhile
-        result = await _delete(tenant, [name for name in idle if name not in kept], "age")
+        result = await _delete(tenant, [name for name in idle if name not in kept], "age", is_idle)
         if not result.deleted:
             return
 
 
-async def _delete(tenant: Tenant, names: list[str], why: str) -> DeletedSessions:
+async def _delete(
+    tenant: Tenant, names: list[str], why: str, is_wanted: Callable[[str], Awaitable[bool]]
+) -> DeletedSessions:
+    """Delete sessions, unless they were used or changed since they were listed."""
     deleted, busy = 0, list[str]()
     for name in names:
         try:
             async with tenant.without_a_turn(name):
+                if not await is_wanted(name):
+                    continue
                 await purge(tenant, name, why)
             deleted += 1
         except SessionNotFound:  # another request deleted it first
