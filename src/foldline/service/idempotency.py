@@ -201,8 +201,11 @@ def _too_large() -> StoredResponse:
 
 async def stored_before(session: Session, leaf: str | None, messages: Sequence[Any]) -> list[str] | None:
     """Return the entries of messages that were already appended after a leaf; None if they were not."""
-    path = await session.store.tail(session.id, len(messages) + BEHIND)
+    most = len(messages) + BEHIND
+    path = await session.store.tail(session.id, most)
     place = next((n for n, entry in enumerate(path) if entry.id == leaf), -1)
+    if place < 0 and leaf is not None and len(path) < most:  # the path no longer leads over the leaf
+        return None
     said = [entry for entry in path[place + 1 :] if isinstance(entry, Said)]
     for first in range(len(said) - len(messages) + 1):
         run = said[first : first + len(messages)]
