@@ -205,6 +205,8 @@ class Api:
                 if operation.changes:
                     await lock.enter_async_context(call.tenant.lock(name))
                 leaf = await session.follow()
+                if operation.method == "GET":  # what is appended meanwhile may not be in the response
+                    call.headers["etag"] = etag(leaf)
                 if operation.changes:
                     _check_leaf(operation, call, leaf, if_match)
                 if not operation.held:
