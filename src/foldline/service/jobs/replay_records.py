@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import logging
 import time
 import zlib
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from foldline.errors import StoreError
 from foldline.lab.report import MEASURES, PolicyReport, SessionReport
 from foldline.service.presence import Presence
 from foldline.stores.key_values import pack, unpack
+
+log = logging.getLogger("foldline")
 
 NONE: Final = "none"  # the policy that the others are compare_policies with
 COUNTS: Final = ("compactions", "prunes", "overflows", "peak", "calls")
@@ -115,6 +118,14 @@ class ReplayRecords:
         return raw is not None and await self._values.replace(
             SPACE, record.id, raw, pack(record), seconds=SECONDS
         )
+
+    async def end(self, record: ReplayRecord) -> None:
+        """Store the end of a replay, later if the store does not answer now."""
+        try:
+            await self.update(record)
+        except StoreError as error:
+            log.warning("the end of a replay will be stored later: %s", error)
+            self._presence.owe(f"replay {record.id}", lambda: self.update(record))
 
     async def find(self, name: str) -> ReplayRecord | None:
         """Return a replay; it has failed if its worker died."""

@@ -234,7 +234,7 @@ class ReplayJobs:
             await asyncio.wait([publishing])
         await job.remove()  # before it counts as ended: then none of its files is left
         job.update(**result, ended_at=time.time())
-        await job.records.update(job.record)
+        await job.records.end(job.record)
         await self._stop(job)
         others = [record for record in await job.records.all() if record.ended and record.id != job.id]
         for old in sorted(others, key=lambda record: -record.ended_at)[KEPT - 1 :]:
