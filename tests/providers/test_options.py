@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 import pytest
 from tests.providers.conftest import CALL, collect
@@ -127,3 +129,24 @@ async def test_a_server_that_refuses_everything_is_not_asked_for_ever(dialect, s
     with pytest.raises(ProviderError):
         await collect(provider.stream(OFF))
     assert len(server.requests) <= 4
+
+
+async def test_of_two_calls_that_are_refused_at_once_neither_fails(serve):
+    text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    refused = refusal(text)
+    provider, server = await serve("openai-chat", refused, refused, json_answer(WHOLE["openai-chat"]))
+    create, sent, both = provider._create, [], asyncio.Barrier(2)
+
+    async def create_at_once(client, fields):
+        sent.append(fields)
+        together = len(sent) <= 2
+        try:
+            return await create(client, fields)
+        finally:
+            if together:
+                await both.wait()
+
+    provider._create = create_at_once
+    replies = await asyncio.gather(provider.complete(CALL), provider.complete(CALL))
+    assert [reply.text for reply in replies] == ["I read it."] * 2
+    assert ["max_completion_tokens" in one.body for one in server.requests] == [False, False, True, True]

@@ -53,11 +53,13 @@ class Options:
                 fields[key] = {**cast("Body", before), **value} if isinstance(before, dict) else value
         return fields
 
-    def learn(self, options: Sequence[Option], error: ProviderError) -> bool:
-        """Record a refusal; return whether there is another form to try."""
+    def learn(self, options: Sequence[Option], error: ProviderError, sent: Body) -> bool:
+        """Record the refusal of the fields that were sent; return whether there are others to try."""
         text = error.text
         if error.kind != "bad_request" or not _REFUSED.search(text) or _IN_MESSAGES.search(text):
             return False
+        if self.fields(options) != sent:  # another call was refused too, and came first
+            return True
         for option in options:
             index = self._refused.get(option.name, 0)
             if index + 1 < len(option.forms) and any(word in text for word in option.words):

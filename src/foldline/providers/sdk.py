@@ -159,15 +159,16 @@ class SDKProvider(ABC):
         body, fixed = self._request(call), {"timeout": call.timeout or PATIENCE, "stream": stream}
         options = self._optional(call, stream=stream)
         while True:
+            optional = self._options.fields(options)
             try:
-                return await self._create(client, {**body, **fixed, **self._options.fields(options)})
+                return await self._create(client, {**body, **fixed, **optional})
             except UnicodeEncodeError:  # a message contains half a surrogate pair
                 body, before = cast("Body", in_utf8(body)), body
                 if body == before:
                     raise
             except Exception as error:
                 failure = self._translate(error)
-                if failure is None or not self._options.learn(options, failure):
+                if failure is None or not self._options.learn(options, failure, optional):
                     raise
 
     async def _next(self, events: AsyncIterator[Any], seconds: float, assembler: Assembler) -> Any:
