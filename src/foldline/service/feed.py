@@ -156,6 +156,8 @@ class Webhooks:
             _, left = await asyncio.wait(self._sending, timeout=seconds)
             for task in left:
                 task.cancel()
+            if left:
+                log.warning("%d webhooks are lost: the service stops", len(left))
         if self._client is not None:
             await self._client.aclose()
 
