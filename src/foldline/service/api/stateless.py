@@ -20,6 +20,7 @@ from foldline.service.api.operation import SEND_SECONDS, STREAM, ApiCall, operat
 from foldline.service.models import closing, written_by
 from foldline.service.stateless.fork import SESSION, Asking, Fork, asking_of, forked
 from foldline.service.stateless.turn import StatelessTurn
+from foldline.session.events import CompactionDone, PruneDone
 from foldline.session.session import Session
 from foldline.stores import MemoryStore
 from foldline.waiting import run_in_own_loop
@@ -74,6 +75,9 @@ async def _forked(call: ApiCall, asking: Asking, provider: Provider | None, dial
     """Open a history as a session in memory, with its view in a dialect."""
     serve = call.state.serve
 
+    def on_fold(event: CompactionDone | PruneDone) -> None:
+        call.state.metrics.folded(event.receipt, call.tenant.name)
+
     def opener(store: MemoryStore, system: str | None) -> Session:
         opened = foldline.open(
             store,
@@ -86,6 +90,8 @@ async def _forked(call: ApiCall, asking: Asking, provider: Provider | None, dial
             tools=asking.tools,
             summarizer=written_by(serve, lambda: provider, None),
         )
+        for kind in (CompactionDone, PruneDone):
+            opened.on(kind.name, on_fold)
         return closing(opened)
 
     return await forked(asking, opener)
@@ -110,7 +116,8 @@ async def _events(call: ApiCall, turn: StatelessTurn, model: str) -> AsyncGenera
     start = time.perf_counter()
     async with aclosing(turn.chunks()) as chunks:
         async for chunk in chunks:
-            if chunk["type"] == "finish":
+            # an empty reply ends with an error, and is paid for too
+            if chunk["type"] == "finish" or (chunk["type"] == "error" and turn.usage is not None):
                 call.state.metrics.replied(model, turn.usage, turn.usd, time.perf_counter() - start)
             yield {"data": encode_utf8(chunk).decode()}
     yield {"data": "[DONE]"}
