@@ -130,6 +130,11 @@ class AgentSession:
         """The entry of the newest shared message."""
         return self._shared[-1].entry if self._shared else None
 
+    async def is_at(self, entry: str | None) -> bool:
+        """Return whether this is still the newest shared message, after what others have stored."""
+        await self.catch_up()
+        return self.tip == entry
+
     def common(self, request: AgentRequest) -> int:
         """Return how many first messages are the same, and update them to the client's new bytes."""
         count = 0
@@ -250,9 +255,7 @@ class AgentSession:
 
     async def context(self) -> ContextMessages:
         """Fold what must be folded before the next request."""
-        view = await self.session.context(shared=True)  # the request is sent in the client's bytes
-        await self.catch_up()  # another worker may have folded
-        return view
+        return await self.session.context(shared=True)  # the request is sent in the client's bytes
 
 
 def _size(units: Sequence[Unit]) -> int:

@@ -75,8 +75,11 @@ class Exchange:
                 return self._request.raw
             await conversation.set_user(user)
             self._newest_entry = conversation.tip
-            self._view = await conversation.context()
-            body = self._body(self._view)
+            view = await conversation.context()
+            if not await conversation.is_at(self._newest_entry):  # the view is another request's by now
+                return self._request.raw
+            self._view = view
+            body = self._body(view)
         self._metrics.added(time.perf_counter() - started)
         return body
 
@@ -221,9 +224,12 @@ class Exchange:
         session = self._conversation.session
         try:
             async with self._conversation.lock:
+                if not await self._conversation.is_at(self._newest_entry):
+                    return None
                 view, max_tokens = self._view, self._request.max_tokens
                 self._view = await session.overflowed(error, view=view, max_tokens=max_tokens)
-                return self._body(self._view)
+                still_there = await self._conversation.is_at(self._newest_entry)
+                return self._body(self._view) if still_there else None
         except FoldlineError as failed:
             log.warning("session %s: the request is too large, and folding failed: %s", session.id, failed)
             return None

@@ -230,7 +230,10 @@ class Gateway:
             async with conversation.lock:
                 if not await conversation.follow(request):
                     return None
+                tip = conversation.tip
                 item = await conversation.compact(request)
+                if not await conversation.is_at(tip):  # the item is of another request's history
+                    return None
                 return Compaction(item, conversation.take_unreported())
 
     async def _fold_without_session(self, request: AgentRequest) -> Compaction:

@@ -1,0 +1,149 @@
+"""Two requests of one agent at once: each is answered from its own history, never from the other's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from contextlib import contextmanager
+
+import httpx2
+import pytest
+from tests.service.api.client import FILLER
+from tests.service.served import run_service
+from tests.service.test_gateway_failures import DONE, OPENAI, asked
+from tests.service.upstream import upstream
+
+from foldline.service.gateway.agent_session import AgentSession
+from foldline.service.gateway.compaction_item import read_item
+
+REPLY = DONE["choices"][0]["message"]
+REFUSED = {"error": {"message": OPENAI, "code": "context_length_exceeded"}}
+FIRST, OTHER = "The first question.", "Another question."
+
+
+def said(text):
+    return {"role": "user", "content": text}
+
+
+class Holding:
+    """An upstream that holds the first request that ends with `FIRST`, and refuses it as too long."""
+
+    def __init__(self):
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.sent = []
+
+    async def __call__(self, scope, receive, send):
+        body = b""
+        while (event := await receive()).get("more_body") or event.get("body"):
+            body += event["body"]
+            if not event.get("more_body"):
+                break
+        messages = json.loads(body)["messages"]
+        self.sent.append(messages)
+        status, answer = 200, DONE
+        if messages[-1] == said(FIRST) and not self.begun.is_set():
+            self.begun.set()
+            await asyncio.to_thread(self.go.wait)
+            status, answer = 400, REFUSED
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": json.dumps(answer).encode()})
+
+
+def talk(url, turns):
+    """Talk to the model; return the history."""
+    messages = []
+    for number in range(turns):
+        messages.append(said(f"Question {number}. {FILLER}"))
+        assert asked(url, messages).status_code == 200
+        messages.append(REPLY)
+    return messages
+
+
+@contextmanager
+def held(monkeypatch, name):
+    """Hold the first call of a method of `AgentSession`; yields events: it has begun, it may go on."""
+    begun, go, method = threading.Event(), threading.Event(), getattr(AgentSession, name)
+
+    async def hold(self, *given):
+        if not begun.is_set():
+            begun.set()
+            await asyncio.to_thread(go.wait)
+        return await method(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AgentSession, name, hold)
+        yield begun, go
+
+
+async def answered_between(begun, go, first, other):
+    """Send `first`, and `other` while it is held; return both responses."""
+    task = asyncio.ensure_future(asyncio.to_thread(first))
+    try:
+        assert await asyncio.to_thread(begun.wait, 60)
+        second = await asyncio.to_thread(other)
+    finally:
+        go.set()
+    return await task, second
+
+
+@pytest.mark.parametrize("more", [[said(OTHER)], [said(FIRST), said(OTHER)]], ids=["edited", "continued"])
+async def test_an_overflow_that_is_told_late_sends_nothing_that_another_request_said(more):
+    model = Holding()
+    with (
+        upstream(model) as (at, _),
+        run_service(openai_upstream=at, store="memory://", window=200_000) as url,
+    ):
+        messages = talk(url, 8)
+        first, second = await answered_between(
+            model.begun,
+            model.go,
+            lambda: asked(url, [*messages, said(FIRST)]),
+            lambda: asked(url, [*messages, *more]),
+        )
+    assert (first.status_code, first.json()) == (400, REFUSED)
+    assert second.status_code == 200
+    assert len(model.sent) == 10
+
+
+async def test_a_request_is_sent_as_it_is_where_another_worker_went_elsewhere(monkeypatch, tmp_path):
+    model = Holding()
+    model.begun.set()
+    changes = {"store": f"sqlite:///{tmp_path / 's.db'}", "window": 12_000}
+    with (
+        upstream(model) as (at, _),
+        run_service(openai_upstream=at, **changes) as one,
+        run_service(openai_upstream=at, **changes) as two,
+    ):
+        messages = talk(one, 18)
+        with held(monkeypatch, "context") as (begun, go):
+            await answered_between(
+                begun,
+                go,
+                lambda: asked(one, [*messages, said(FIRST)]),
+                lambda: asked(two, [*messages, said(OTHER)]),
+            )
+    assert model.sent[-1] == [*messages, said(FIRST)]
+    assert model.sent[-2][-1] == said(OTHER)
+
+
+async def test_an_item_is_of_the_history_that_was_sent(monkeypatch, tmp_path):
+    changes = {"store": f"sqlite:///{tmp_path / 's.db'}", "window": 60_000}
+    items = [{"type": "message", **message} for message in [said(FILLER), said(FIRST)]]
+    other = [items[0], {"type": "message", **said(OTHER)}]
+    headers = {"authorization": "Bearer k", "foldline-session": "mine"}
+
+    def compact(url, history):
+        body = {"model": "scripted", "input": history}
+        return httpx2.post(f"{url}/v1/responses/compact", json=body, headers=headers, timeout=60)
+
+    with run_service(**changes) as one, run_service(**changes) as two:
+        with held(monkeypatch, "compact") as (begun, go):
+            first, _ = await answered_between(
+                begun, go, lambda: compact(one, items), lambda: compact(two, other)
+            )
+    (item,) = first.json()["output"]
+    view = str([bytes(message) for message in read_item(json.dumps(item).encode()).view])
+    assert FIRST in view
+    assert OTHER not in view
