@@ -14,8 +14,10 @@ from tests.service.served import run_service
 from tests.service.test_gateway_failures import DONE, OPENAI, asked
 from tests.service.upstream import upstream
 
+from foldline.core.log.codec import encode_utf8
 from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.compaction_item import read_item
+from foldline.service.gateway.session_finder import SessionFinder
 
 REPLY = DONE["choices"][0]["message"]
 REFUSED = {"error": {"message": OPENAI, "code": "context_length_exceeded"}}
@@ -147,3 +149,38 @@ async def test_an_item_is_of_the_history_that_was_sent(monkeypatch, tmp_path):
     view = str([bytes(message) for message in read_item(json.dumps(item).encode()).view])
     assert FIRST in view
     assert OTHER not in view
+
+
+async def test_a_request_keeps_its_marks_while_another_one_waits_for_its_session(monkeypatch):
+    model, find, found = Holding(), SessionFinder.find, threading.Event()
+    model.begun.set()
+
+    async def find_and_tell(self, request, name):
+        session = await find(self, request, name)
+        if request.units[-1].raw == encode_utf8(said(OTHER)):
+            found.set()
+        return session
+
+    monkeypatch.setattr(SessionFinder, "find", find_and_tell)
+    with (
+        upstream(model) as (at, _),
+        run_service(openai_upstream=at, store="memory://", window=12_000) as url,
+        held(monkeypatch, "context") as (begun, go),
+    ):
+        go.set()
+        messages = talk(url, 18)
+        go.clear()
+        begun.clear()
+        marked = {"type": "text", "text": messages[-2]["content"], "cache_control": {"type": "ephemeral"}}
+        other = [*messages[:-2], said([marked]), messages[-1], said(OTHER)]
+        first = asyncio.ensure_future(asyncio.to_thread(asked, url, [*messages, said(FIRST)]))
+        try:
+            assert await asyncio.to_thread(begun.wait, 60)
+            second = asyncio.ensure_future(asyncio.to_thread(asked, url, other))
+            assert await asyncio.to_thread(found.wait, 60)
+        finally:
+            go.set()
+        assert (await first).status_code == (await second).status_code == 200
+    sent = [messages for messages in model.sent if messages[-1] == said(FIRST)]
+    assert len(sent[0]) < len(messages)
+    assert "cache_control" not in str(sent)

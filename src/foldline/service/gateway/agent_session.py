@@ -136,17 +136,20 @@ class AgentSession:
         return self.tip == entry
 
     def common(self, request: AgentRequest) -> int:
-        """Return how many first messages are the same, and update them to the client's new bytes."""
+        """Return how many first messages are the same."""
         count = 0
-        start = self._places.get(request.at or "", 0)
-        for shared, unit in zip(self._shared[start:] if start else self._shared, request.units, strict=False):
+        for shared, unit in zip(self._shared_from(request), request.units, strict=False):
             if shared.raw != unit.raw:
                 after = request.units[count - 1] if count else None
                 if shared.key != resent_key(request.decode([unit], after)[0]):
                     break
-                shared.raw = unit.raw
             count += 1
         return count
+
+    def _shared_from(self, request: AgentRequest) -> list[SharedMessage]:
+        """Return the messages that a request may repeat."""
+        start = self._places.get(request.at or "", 0)
+        return self._shared[start:] if start else self._shared
 
     def has_reply(self, count: int) -> bool:
         """Return whether one of the first `count` messages is a reply."""
@@ -161,6 +164,8 @@ class AgentSession:
         if self.session.leaf != self._leaf:
             await self.session.follow()
         common = self.common(request)
+        for shared, unit in zip(self._shared_from(request), request.units[:common], strict=False):
+            shared.raw = unit.raw  # the client's newest bytes
         position = common + self._places.get(request.at or "", 0)
         if position < len(self._shared):
             last = self._shared[position - 1].entry if common else request.at
