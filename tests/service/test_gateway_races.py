@@ -10,13 +10,14 @@ from contextlib import contextmanager
 import httpx2
 import pytest
 from tests.service.api.client import FILLER
-from tests.service.served import run_service
+from tests.service.served import run_gateway, run_service
 from tests.service.test_gateway_failures import DONE, OPENAI, asked
 from tests.service.upstream import upstream
 
 from foldline.core.log.codec import encode_utf8
 from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.compaction_item import read_item
+from foldline.service.gateway.gateway import Gateway
 from foldline.service.gateway.session_finder import SessionFinder
 
 REPLY = DONE["choices"][0]["message"]
@@ -184,3 +185,39 @@ async def test_a_request_keeps_its_marks_while_another_one_waits_for_its_session
     sent = [messages for messages in model.sent if messages[-1] == said(FIRST)]
     assert len(sent[0]) < len(messages)
     assert "cache_control" not in str(sent)
+
+
+async def test_who_resumes_a_compaction_item_while_another_goes_elsewhere_goes_on_from_it(monkeypatch):
+    use_model, begun, go = Gateway._use_model, threading.Event(), threading.Event()
+
+    async def use_model_late(self, conversation, request):
+        if request.at is not None and not begun.is_set():
+            begun.set()
+            await asyncio.to_thread(go.wait)
+        return await use_model(self, conversation, request)
+
+    with run_gateway(lambda asked: f"Answer {asked.index}.") as (url, model):
+
+        def post(path, items):
+            body, key = {"model": "scripted", "input": items}, {"authorization": "Bearer k"}
+            answer = httpx2.post(f"{url}/v1/responses{path}", json=body, headers=key, timeout=60)
+            return answer.raise_for_status().json()["output"]
+
+        items = []
+        for number in range(6):
+            items.append({"type": "message", **said(f"Question {number}. {FILLER}")})
+            items += post("", items)
+        (item,) = post("/compact", items)
+        monkeypatch.setattr(Gateway, "_use_model", use_model_late)
+        resumed = [item, {"type": "message", **said(FIRST)}]
+        reply, _ = await answered_between(
+            begun,
+            go,
+            lambda: post("", resumed),
+            lambda: post("", [*items[:2], {"type": "message", **said(OTHER)}]),
+        )
+        more = [*resumed, *reply, {"type": "message", **said("And then?")}]
+        await asyncio.to_thread(post, "", more)
+        (session,) = httpx2.get(f"{url}/api/sessions", timeout=60).json()["sessions"]
+        assert session["messages"] == len(items) + 4
+    assert OTHER not in str(model.requests[-1].messages)

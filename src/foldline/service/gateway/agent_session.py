@@ -163,6 +163,8 @@ class AgentSession:
         await self.catch_up()
         if self.session.leaf != self._leaf:
             await self.session.follow()
+        if request.at is not None:  # another request may have gone elsewhere since `resume`
+            await self._go_to(request.at)
         common = self.common(request)
         for shared, unit in zip(self._shared_from(request), request.units[:common], strict=False):
             shared.raw = unit.raw  # the client's newest bytes
@@ -190,11 +192,15 @@ class AgentSession:
         assert request.resumed is not None
         at = request.resumed.at
         await self.catch_up()
-        if at not in self._places:  # on another branch
-            await self.session.follow()
-            await self.session.branch(at)
-            await self.catch_up()
+        await self._go_to(at)
         return request.resuming({shared.key for shared in self._shared[: self._places[at]]})
+
+    async def _go_to(self, entry: str) -> None:
+        """Continue from an entry if it is on another branch."""
+        if entry not in self._places:
+            await self.session.follow()
+            await self.session.branch(entry)
+            await self.catch_up()
 
     async def _append(self, units: Sequence[Unit], messages: Sequence[Message]) -> None:
         if not units:
