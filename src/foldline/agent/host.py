@@ -287,7 +287,7 @@ class Host:
             *context.all(),
             *self._extra_tools,
         ]
-        return Toolbox(tools, self.permissions, workspace=place, settle=context.settle)
+        return Toolbox(tools, self.permissions, workspace=place, deferred=context.deferred)
 
     async def _run_subagent(self, goal: str) -> str:
         """Run a sub-agent on a goal in a separate session; return its report."""

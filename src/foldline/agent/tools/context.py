@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from foldline.agent.tools.toolbox import AgentTool, Arguments, text
+from foldline.agent.tools.toolbox import AgentTool, Arguments, Deferred, text
 from foldline.core.log.messages import Message, Text
 from foldline.errors import InputError
 from foldline.session.definitions import Tool
 from foldline.session.session import Session
 from foldline.session.tools import COMPACT, COMPACT_TOOL, RECALL_TOOLS, STATS_TOOL
 
-Deferred = Callable[[], Awaitable[None]]
-
 
 class ContextTools:
-    """The context tools of one session, and the work that they deferred."""
+    """The context tools of one session; `deferred` is work for when all calls of the reply have results."""
 
     def __init__(self, session: Callable[[], Session]) -> None:
         self._current = session
-        self._deferred: list[Deferred] = []
+        self.deferred: list[Deferred] = []
 
     @property
     def _session(self) -> Session:
@@ -33,12 +31,6 @@ class ContextTools:
         """Return the tools."""
         own = [self._session_tool(tool) for tool in (*RECALL_TOOLS, STATS_TOOL, COMPACT_TOOL)]
         return [*own, self._handoff(), self._rewind()]
-
-    async def settle(self) -> None:
-        """Do the deferred work, now that every call has its result."""
-        deferred, self._deferred = self._deferred, []
-        for work in deferred:
-            await work()
 
     def _session_tool(self, tool: Tool) -> AgentTool:
         async def run(arguments: Arguments) -> str:
@@ -76,7 +68,7 @@ class ContextTools:
                 )
                 await session.append(Message("user", (Text(note),), injected=True))
 
-            self._deferred.append(rewind)
+            self.deferred.append(rewind)
             return "Going back. Files are not changed."
 
         about = Tool(

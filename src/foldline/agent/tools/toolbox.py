@@ -15,6 +15,7 @@ from foldline.errors import FoldlineError, did_you_mean
 from foldline.session.definitions import Tool, arguments_of, definitions
 
 Arguments = dict[str, Any]
+Deferred = Callable[[], Awaitable[None]]
 MAX_ANSWER: Final = 64_000  # characters; a little more than `read` returns
 
 
@@ -71,7 +72,8 @@ def flag(description: str) -> dict[str, Any]:
 class Toolbox:
     """Tools by name, and their permissions.
 
-    `workspace` records the files that they touch. `settle` is awaited when the calls of a reply have results.
+    `workspace` records the files that they touch. `deferred` is work that tools put off until all calls of
+    the reply have results.
     """
 
     def __init__(
@@ -80,28 +82,32 @@ class Toolbox:
         permissions: Permissions | None = None,
         *,
         workspace: Workspace | None = None,
-        settle: Callable[[], Awaitable[None]] | None = None,
+        deferred: list[Deferred] | None = None,
     ) -> None:
         self.tools = {tool.about.name: tool for tool in tools}
         self.permissions = permissions or Permissions()
         self._workspace = workspace
-        self._settle = settle
+        self._deferred = deferred if deferred is not None else []
 
     def touched(self) -> dict[Touched, tuple[str, ...]]:
         """Return the files touched since the last call."""
         return self._workspace.take() if self._workspace is not None else {}
 
     async def settle(self) -> None:
-        """Do the work that tools deferred until every call has its result."""
-        if self._settle is not None:
-            await self._settle()
+        """Do the deferred work, now that every call has its result."""
+        while self._deferred:
+            await self._deferred.pop(0)()
 
     def definitions(self, dialect: str) -> list[dict[str, object]]:
         """Return the tool definitions for a request."""
         return definitions(dialect, [tool.about for tool in self.tools.values()])
 
     def batches(self, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
-        """Yield calls in order, in batches that may run in parallel: calls of tools that only read."""
+        """Yield calls in order, in batches that may run in parallel: calls of tools that only read.
+
+        Work that calls of an earlier reply deferred is dropped: the user stopped them.
+        """
+        self._deferred.clear()
         batch: list[ToolCall] = []
         for call in calls:
             tool = self.tools.get(call.name)
