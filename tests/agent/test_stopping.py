@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 from tests.agent.working import host_on
 from tests.support.waiting import until
 
-from foldline.testing import call, calls
+import foldline
+from foldline.testing import Answer, call, calls
 
 
 async def test_an_attempt_that_the_user_stopped_is_not_gone_back_from_later(tmp_path):
@@ -21,3 +23,18 @@ async def test_an_attempt_that_the_user_stopped_is_not_gone_back_from_later(tmp_
         words = str(host.scripted.requests[-1].messages)
         assert "Another thing." in words
         assert "fresh" in words
+
+
+async def test_the_pieces_of_a_reply_that_the_window_cut_are_void(tmp_path):
+    never = msgspec.structs.replace(foldline.preset("foldline"), soft=None, hard=None)
+
+    def says(asked):
+        return Answer(text="cut " * 4_000) if asked.index == 3 else "word " * 600
+
+    async with host_on(tmp_path, says, window=5_000, policy=never) as host:
+        for turn in range(4):
+            ended = await host.prompt(f"Turn {turn}.")
+        names = [event.name for event in host.heard if event.name in ("text", "restart", "retry")]
+        retry = names.index("retry")
+        assert names[retry - 2 : retry + 2] == ["text", "restart", "retry", "text"]
+        assert "cut" not in ended.text

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from foldline import ContextMessages, Message, Said, Session, ToolCall, ToolResult
 from foldline.agent import events, replies
-from foldline.agent.events import CallEnded, CallStarted, OverflowRetried, PromptTaken, TurnEnded, reply_event
+from foldline.agent.events import CallEnded, CallStarted, PromptTaken, TurnEnded, reply_event
 from foldline.agent.replies import Prepare, Words
 from foldline.agent.tools.toolbox import Toolbox
 from foldline.errors import FoldlineError, InputError, ProviderError
@@ -38,16 +38,13 @@ class Agent:
         max_tokens: int | None = None,
         words: Callable[[Exception], str] = str,
     ) -> None:
-        self.session = session
-        self.provider = provider
-        self.tools = tools
+        self.session, self.provider, self.tools = session, provider, tools
         self.queue: deque[Words] = deque()
         self.busy = False  # from taking a prompt until its turn and the queue are finished
         self._emit = emit
-        self._prepare = prepare
-        self._steps = steps
+        self._prepare, self._steps = prepare, steps
         self._max_tokens, self._error_text = max_tokens, words
-        self._running_turn: asyncio.Task[TurnEnded] | None = None
+        self.turn: asyncio.Task[TurnEnded] | None = None  # the running one
         self._stopping = False
 
     async def run(self, *prompt: str | Message) -> TurnEnded:
@@ -75,8 +72,8 @@ class Agent:
         """Stop the running turn, if any; complete messages stay, and queued prompts continue."""
         if self.busy:
             self._stopping = True
-            if self._running_turn is not None:
-                self._running_turn.cancel()
+            if self.turn is not None:
+                self.turn.cancel()
         return self.busy
 
     async def _take_next(self, own: Words = ()) -> bool:
@@ -99,11 +96,11 @@ class Agent:
 
     async def _turn(self) -> TurnEnded:
         """Run a turn in its own task, so that an interrupt cancels nothing else."""
-        self._running_turn = asyncio.ensure_future(self._until_answered())
+        self.turn = asyncio.ensure_future(self._until_answered())
         if self._stopping:
-            self._running_turn.cancel()
+            self.turn.cancel()
         try:
-            return await self._running_turn
+            return await self.turn
         except asyncio.CancelledError:
             if not self._stopping:
                 raise
@@ -111,7 +108,7 @@ class Agent:
         except FoldlineError as error:
             return TurnEnded(how="failed", detail=self._error_text(error))
         finally:
-            self._running_turn, self._stopping = None, False
+            self.turn, self._stopping = None, False
 
     async def _until_answered(self) -> TurnEnded:
         await self._answer_open_calls()
@@ -148,7 +145,8 @@ class Agent:
                 messages = folded
             except ProviderError as error:
                 messages = await self.session.overflowed(error, view=messages, max_tokens=self._max_tokens)
-                self._emit(OverflowRetried(why=str(error)))
+                for event in replies.asked_again(str(error)):
+                    self._emit(event)
         entries = await replies.store(self.session, reply.native, lambda: self._late(reply))
         said = [e for e in await self.session.store.entries(self.session.id, entries) if isinstance(e, Said)]
         self._emit(reply_event(reply, entries[-1] if entries else "", self.session.setup.info.price))
@@ -165,7 +163,8 @@ class Agent:
             folded = await self.session.overflowed(reply.native, view=messages, max_tokens=reply.tokens_asked)
         except FoldlineError:
             return None  # its own token limit cut it, or nothing can be folded
-        self._emit(OverflowRetried(why="the window cut the reply short"))
+        for event in replies.asked_again("the window cut the reply short"):
+            self._emit(event)
         return folded
 
     # ---- the tools

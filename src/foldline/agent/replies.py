@@ -11,7 +11,14 @@ from contextlib import aclosing, suppress
 from typing import Any, Final, TypeVar, cast
 
 from foldline import ContextMessages, Message, Session, Text, ToolResult
-from foldline.agent.events import Ending, ReplyDelayed, ReplyRestarted, TurnEnded, delta_event
+from foldline.agent.events import (
+    Ending,
+    OverflowRetried,
+    ReplyDelayed,
+    ReplyRestarted,
+    TurnEnded,
+    delta_event,
+)
 from foldline.errors import InputError, LeafMoved, ProviderError, SessionNotFound
 from foldline.providers import Call, Delta, Provider, Reply
 from foldline.session.events import Event
@@ -94,6 +101,11 @@ async def ask(
             if (event := delta_event(piece)) is not None:
                 emit(event)
     raise ProviderError("the stream ended without a reply", kind="connection")
+
+
+def asked_again(why: str) -> tuple[Event, ...]:
+    """Return the events for a request that did not fit and is made again, with the reason."""
+    return ReplyRestarted(), OverflowRetried(why=why)
 
 
 def is_empty(reply: Reply) -> bool:
