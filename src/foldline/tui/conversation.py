@@ -94,8 +94,12 @@ class Conversation:
         self._app.run_worker(self._show_events(), name="events")
 
     async def close(self) -> None:
-        """Stop the turn and close the host."""
-        self.host.agent.interrupt()
+        """Stop the turn, and close the host when what is complete is stored."""
+        agent = self.host.agent
+        agent.queue.clear()
+        agent.interrupt()
+        if agent.turn is not None:
+            await asyncio.wait({agent.turn})
         await self.host.close()
         self._notices.close()
 
@@ -219,9 +223,7 @@ class Conversation:
             finally:
                 self._permission_open = False
                 self._draw_status()
-                if screen in self._app.screen_stack:
-                    screen.pop_until_active()
-                    screen.dismiss("no")
+                screen.dismiss("no")  # unless it was answered
 
     # ---- events of the host
 

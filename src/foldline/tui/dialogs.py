@@ -9,6 +9,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
@@ -38,6 +39,14 @@ class Dialog(ModalScreen[T | None]):
     def action_leave(self) -> None:
         """Close it without an answer."""
         self.dismiss(None)
+
+    def dismiss(self, result: T | None = None) -> AwaitComplete:
+        """Close it with an answer, and what is open above it, such as the palette; do nothing if closed."""
+        while self in self.app.screen_stack[:-1]:
+            self.app.screen.dismiss()
+        if self.app.screen_stack[-1:] != [self]:
+            return AwaitComplete.nothing()
+        return super().dismiss(result)
 
 
 class PermissionScreen(Dialog[Answer]):

@@ -79,9 +79,10 @@ class PreviewScreen(Dialog[str]):
         self.run_worker(self._draft(), exclusive=True, exit_on_error=False)
 
     def action_confirm(self) -> None:
-        """Commit exactly what is shown, unless it is being drafted."""
-        if self._preview is not None:
-            self.run_worker(self._commit(self._preview), exclusive=True, exit_on_error=False)
+        """Commit exactly what is shown, unless it is being drafted or committed."""
+        preview, self._preview = self._preview, None
+        if preview is not None:
+            self.run_worker(self._commit(preview), exclusive=True, exit_on_error=False)
 
     def action_leave(self) -> None:
         """Close the screen and change nothing."""
@@ -164,6 +165,7 @@ class PreviewScreen(Dialog[str]):
             outcome = await self._session.commit(preview, summary=text if changed else None)
         except FoldlineError as error:
             self.query_one("#sizes", Static).update(Text(clean(f"The compaction failed: {error}")))
+            self._preview = preview
             return
         self.dismiss(result_text(outcome))
 
