@@ -17,7 +17,7 @@ from foldline.core.cut.notes import MARK, WINDOW_MARK, is_recall
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 from foldline.core.measure.tokens import OFFLINE
 from foldline.mcp.server import RecallServer
-from foldline.mcp.sessions import StoredSessions, TranscriptSessions
+from foldline.mcp.sessions import Caller, StoredSessions, TranscriptSessions
 from foldline.session.tools import RESULT_TOKENS
 from foldline.stores import open_store
 from mcp import Client
@@ -98,6 +98,22 @@ async def test_a_session_that_went_back_is_read_as_it_is_now(home, here):
         path.write_text("".join(whole[:5]))
         assert "Nothing in this conversation" in await server.call("recall_search", query="passed")
         assert "lock file" in await server.call("recall_search", query="lock file")
+
+
+@pytest.mark.parametrize("lines", [None, 5])
+async def test_a_call_is_answered_while_a_later_one_finds_the_transcript_changed(home, here, lines):
+    path = write_transcript(home, here, "pi", entries())
+    whole = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(whole[:-1]))
+    sessions = TranscriptSessions(here)
+    try:
+        first, _ = await sessions.open(None, Caller("recall_search", {}))
+        path.write_text("".join(whole[:lines]))  # it grew, or the user went back
+        later, _ = await sessions.open(None, Caller("recall_search", {}))
+        for session in (first, later):
+            assert "lock file" in await session.call_tool("recall_search", {"query": "lock file"})
+    finally:
+        await sessions.close()
 
 
 async def test_without_a_session_a_call_says_what_to_do_and_the_session_is_found_once_it_is_there(home, here):

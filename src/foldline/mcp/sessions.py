@@ -218,11 +218,7 @@ class TranscriptSessions:
             store = MemoryStore()
             await _store(store, name, loaded)
         session = open_session(store, name)
-        await session.follow()
-        if before is not None:
-            await before.session.close()
-            if store is not before.store:
-                await before.store.close()
+        await session.follow()  # the one before stays open: another answer may be reading it
         transcript = _LoadedTranscript(stamp, store, session, len(loaded.warnings))
         self._transcripts[path] = transcript
         return transcript
