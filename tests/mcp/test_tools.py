@@ -171,6 +171,24 @@ async def test_a_long_hand_off_comes_in_pieces_that_make_the_whole(here):
         assert len(pieces) > 1
 
 
+async def test_the_pieces_of_a_hand_off_are_of_one_text_though_the_transcript_grows(home, here):
+    said = [
+        {"role": role, "content": f"About part {part}: {'what holds for it, ' * 40}"}
+        for part in range(60)
+        for role in ("user", "assistant")
+    ]
+    path = write_transcript(home, here, "pi", entries(said))
+    whole = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(whole[:-4]))
+    async with asked(TranscriptSessions(here)) as server:
+        first = await server.call("handoff_text", goal="go on")
+        offset = int(re.search(r"with offset (\d+)\]$", first)[1])
+        second = await server.call("handoff_text", goal="go on", offset=offset)
+        path.write_text("".join(whole))
+        assert await server.call("handoff_text", goal="go on", offset=offset) == second
+        assert await server.call("handoff_text", goal="go on") != first
+
+
 async def stored(url, *texts):
     async with foldline.open(url, "kept", window=4_000) as session:
         for text in texts:

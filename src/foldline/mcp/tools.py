@@ -80,7 +80,7 @@ class Answers:
 
     def __init__(self, sessions: Sessions, *, read_only: bool) -> None:
         self._sessions = sessions
-        self._handoff: tuple[Session | None, str, str] = (None, "", "")  # session, goal, text
+        self._handoff = ("", "", "")  # session, goal, text
         served = [ServedTool(tool, self._session_tool(tool)) for tool in RECALLED]
         served += [
             ServedTool(LIST, self._list),
@@ -146,8 +146,8 @@ class Answers:
     async def _write_handoff(self, arguments: Arguments, caller: Caller) -> str:
         session, _ = await self._open(arguments, caller)
         goal, offset = arguments.get("goal", ""), arguments.get("offset", 0)
-        if offset == 0 or self._handoff[:2] != (session, goal):
-            self._handoff = (session, goal, await session.preview_handoff(goal or None))
+        if offset == 0 or self._handoff[:2] != (session.id, goal):
+            self._handoff = (session.id, goal, await session.preview_handoff(goal or None))
         text = self._handoff[2]
         size = PIECE
         while OFFLINE.count(text[offset : offset + size]) > RESULT_TOKENS and size > 1:
