@@ -130,6 +130,16 @@ def test_a_dry_run_writes_nothing(foldline, away_from_home):
     assert not foldline("slim", "--target", TARGET, "--dry-run", "--json").json["written"]
 
 
+def test_nothing_is_written_that_undo_could_not_remove(foldline, away_from_home):
+    example("claude-code", away_from_home)
+    records = away_from_home / ".foldline/slimmed.json"
+    records.parent.mkdir(exist_ok=True)
+    records.write_text("{broken")
+    before = sorted(away_from_home.rglob("*.jsonl"))
+    assert "cannot be read" in foldline("slim", "--target", TARGET).err
+    assert sorted(away_from_home.rglob("*.jsonl")) == before
+
+
 def test_undo_leaves_a_session_alone_in_which_the_agent_went_on(foldline, away_from_home):
     example("claude-code", away_from_home)
     written = Path(foldline("slim", "--target", TARGET, "--json").json["file"])

@@ -160,6 +160,7 @@ def _target(agent: str, export: ExportResult) -> tuple[Path, str]:
 
 
 def _write_files(path: Path, data: bytes, export: ExportResult) -> None:
+    records = _load_records()  # a broken list is told before anything is written
     path.parent.mkdir(parents=True, exist_ok=True)
     written = [path]
     write_whole(path, lambda stream: stream.write(data))
@@ -167,7 +168,7 @@ def _write_files(path: Path, data: bytes, export: ExportResult) -> None:
         extra = write_beside(path, name, content)
         written += [extra] if extra is not None else []
     hashes = {str(file.absolute()): _hash(file) for file in written}
-    _save_records([*_load_records(), _SlimRecord(str(Path.cwd()), hashes)])
+    _save_records([*records, _SlimRecord(str(Path.cwd()), hashes)])
 
 
 # ---- records of written files
