@@ -277,7 +277,7 @@ class Host:
     def _toolbox(self, session: Callable[[], Session], *, nested: bool = False) -> Toolbox:
         if not (self.options.use_tools and self.settings.agent.tools):
             return Toolbox(())
-        place = self.workspace
+        place = self.workspace.apart() if nested else self.workspace
         context = ContextTools(session)
         tools = [
             *(read.make(place), change.write(place), change.edit(place)),

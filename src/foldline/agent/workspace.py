@@ -33,6 +33,10 @@ class Workspace:
         self.outputs = outputs.resolve() if outputs is not None else None
         self._touched: dict[Touched, dict[str, None]] = {}
 
+    def apart(self) -> Workspace:
+        """Return the same folders with a record of their own, for a sub-agent."""
+        return Workspace(self.root, others=self.others, outputs=self.outputs)
+
     def resolve(self, path: str, *, writing: bool = False) -> Path:
         """Return an absolute path with links resolved; raises InputError if it leaves the folder."""
         if not path or "\0" in path:
