@@ -10,9 +10,11 @@ from tests.tui.screen import open_chat, until
 from foldline.core.log.entries import Said
 from foldline.session.session import Session
 from foldline.stores import open_store
-from foldline.testing import call, calls
+from foldline.summarizers import ModelSummarizer
+from foldline.testing import Answer, Gate, call, calls
 
 PALETTE = "CommandPalette"
+LONG = "It is done as you said. " * 60
 
 
 async def test_a_permission_that_is_given_under_the_palette_is_taken_and_closed(tmp_path):
@@ -49,7 +51,7 @@ async def test_a_fold_that_is_confirmed_twice_is_made_once_and_told(tmp_path, mo
         await gate.wait()
         return outcome
 
-    async with open_chat(tmp_path, lambda asked: "It is done as you said. " * 60) as talk:
+    async with open_chat(tmp_path, lambda asked: LONG) as talk:
         monkeypatch.setattr(Session, "commit", slow)
         await talk.turns(6)
         await talk.type("/preview")
@@ -62,6 +64,29 @@ async def test_a_fold_that_is_confirmed_twice_is_made_once_and_told(tmp_path, mo
         await talk.closed()
         await talk.sees("by code alone. /undo reverts it.")
         assert len(commits) == 1
+
+
+async def test_the_session_stays_until_its_fold_is_made(tmp_path):
+    gate = Gate()
+
+    def says(asked):
+        return Answer(text=LONG, wait=gate) if "summar" in str(asked.system or asked.messages[0]) else LONG
+
+    async with open_chat(tmp_path, says) as talk:
+        await talk.turns(4)
+        session = talk.host.session
+        session.summarizer = ModelSummarizer(talk.model, window=talk.model.window)
+        asked = len(talk.model.requests)
+        await talk.type("/compact")
+        await until(talk.pilot, lambda: len(talk.model.requests) > asked)
+        await talk.type("/clear")
+        await talk.sees("a compaction is running: wait for it, or stop it first")
+        gate.open()
+        await until(talk.pilot, talk.quiet)
+        await talk.sees("reverts it")
+        assert "folding" not in talk.text
+        await talk.say("/clear")
+        assert talk.host.session is not session
 
 
 async def test_leaving_at_work_stores_the_results_that_are_there(tmp_path):

@@ -12,7 +12,7 @@ from textual.app import App
 
 from foldline.agent.attachments import Completion
 from foldline.agent.commands import registry
-from foldline.agent.commands.command import Outcome
+from foldline.agent.commands.command import Command, Outcome
 from foldline.agent.commands.places import short_line
 from foldline.agent.commands.sessions import state_text
 from foldline.agent.demo import demonstration
@@ -28,7 +28,7 @@ from foldline.agent.events import (
 from foldline.agent.host import Host
 from foldline.agent.options import HostOptions
 from foldline.agent.permissions import Answer, PermissionRequest
-from foldline.errors import FoldlineError, did_you_mean
+from foldline.errors import FoldlineError, InputError, did_you_mean
 from foldline.session.events import (
     CompactionDone,
     CompactionStarted,
@@ -44,7 +44,7 @@ from foldline.tui.dialogs import Dialog, PermissionScreen
 from foldline.tui.editor import Editor
 from foldline.tui.meter import ContextMeter, StatusLine
 from foldline.tui.notices import Logged, Notices, note_for
-from foldline.tui.screens import screen_of
+from foldline.tui.screens import ScreenCommand, screen_of
 from foldline.tui.transcript import Transcript
 
 __all__ = ["Conversation", "demonstration"]
@@ -68,6 +68,7 @@ class Conversation:
         self._background = ""  # the activity in the background
         self._reason = ""  # why the model is delayed
         self._permission_open = False
+        self._summaries = 0  # of commands, that are being written
 
     async def open(self, options: HostOptions) -> None:
         """Open the host; raises what `Host.open` raises."""
@@ -158,14 +159,10 @@ class Conversation:
         if not self._activity and screen is None:
             self._set_activity(activity)
         try:
-            if screen is None:
-                outcome = await registry.run(self.host, text)
-            else:
-                if registry.find_command(name).idle:
-                    self.host.check_idle()
-                outcome = await screen(self._app, self.host, argument.strip())
+            outcome = await self._outcome(registry.find_command(name), text, screen)
         except FoldlineError as error:
-            await self._transcript.drop_summary()
+            if not self._summaries:
+                await self._transcript.drop_summary()
             await self._transcript.note(str(error), "error")
             return
         except asyncio.CancelledError:
@@ -180,6 +177,21 @@ class Conversation:
         if agent is not self.host.agent and agent.queue:  # left by a turn that failed
             unsent = "\n".join(short_line(str(words[0])) for words in agent.queue)
             await self._transcript.note(f"Not sent, because the session changed:\n{unsent}", "warning")
+
+    async def _outcome(self, command: Command, text: str, screen: ScreenCommand | None) -> Outcome | None:
+        """Run a command, or open its screen; raises InputError if it has to wait for a turn or a summary."""
+        if command.idle:
+            self.host.check_idle()
+            if self._summaries:
+                raise InputError("a compaction is running: wait for it, or stop it first")
+        summary = command.takes == "summary"
+        self._summaries += summary
+        try:
+            if screen is None:
+                return await registry.run(self.host, text)
+            return await screen(self._app, self.host, text.partition(" ")[2].strip())
+        finally:
+            self._summaries -= summary
 
     async def _after_stop(self) -> None:
         """Remove a summary that was being written: a cancelled fold sends no event."""
