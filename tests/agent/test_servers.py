@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 
 import pytest
 from tests.agent.program import settings
 from tests.agent.working import host_on
+from tests.support.waiting import until
 
+from foldline.agent import servers
 from foldline.testing import call
 
 pytestmark = pytest.mark.slow
@@ -73,6 +76,17 @@ async def test_a_server_that_comes_up_too_late_is_stopped_and_the_rest_works(tmp
         assert "did not start in 0.1 s (timeout in [mcp.slow])" in host.heard.named("warning")[0].text
         assert (await host.prompt("Hello?")).text == "Hello."
     assert "the MCP server slow ended" not in caplog.text
+
+
+async def test_opening_is_stopped_without_a_wait_for_a_server_that_comes_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(servers, "STOP_SECONDS", 600)
+    begun = tmp_path / "begun"
+    serve(tmp_path, "slow", f"import sys; open({str(begun)!r}, 'w'); sys.stdin.read()")
+    opening = asyncio.ensure_future(host_on(tmp_path).__aenter__())
+    await until(begun.exists)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
 
 
 ODD = """

@@ -48,6 +48,10 @@ class McpServers:
                 tasks[name].cancel()
                 limit = f"{self._servers[name].timeout:g} s (timeout in [mcp.{name}])"
                 failures.append(f"the MCP server {name} did not start in {limit}")
+            except asyncio.CancelledError:
+                for task in self._tasks:  # one that is starting would be waited for at the close
+                    task.cancel()
+                raise
             except Exception as error:  # anything a third-party server may do
                 failures.append(f"the MCP server {name} failed: {error or type(error).__name__}")
         return tools, failures
