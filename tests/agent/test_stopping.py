@@ -1,14 +1,18 @@
-"""What the user stopped, and replies that are void: neither comes back later."""
+"""What was stopped, void or failed has no effect later."""
 
 from __future__ import annotations
 
 import asyncio
 
 import msgspec
+import pytest
+from tests.agent.program import serve_model
 from tests.agent.working import host_on
 from tests.support.waiting import until
 
 import foldline
+from foldline.errors import StoreError
+from foldline.session.session import Session
 from foldline.testing import Answer, call, calls
 
 
@@ -38,3 +42,26 @@ async def test_the_pieces_of_a_reply_that_the_window_cut_are_void(tmp_path):
         retry = names.index("retry")
         assert names[retry - 2 : retry + 2] == ["text", "restart", "retry", "text"]
         assert "cut" not in ended.text
+
+
+async def test_a_session_that_cannot_be_opened_leaves_the_model_of_the_one_before(tmp_path, monkeypatch):
+    async def away(session):
+        raise StoreError("the store is away")
+
+    with serve_model(lambda asked: f"From {asked.model}.", models=("scripted", "other")) as (_, model):
+        other = model.replace("scripted", "other")
+        async with host_on(tmp_path, provider=None, model=other, window=60_000) as host:
+            await host.prompt("Hello.")
+            second = host.session.id
+        async with host_on(tmp_path, provider=None, model=model, window=60_000) as host:
+            await host.prompt("Hello.")
+            first = host.session.id
+        async with host_on(tmp_path, provider=None, session=first, window=60_000) as host:
+            with monkeypatch.context() as patch:
+                patch.setattr(Session, "__aenter__", away)
+                with pytest.raises(StoreError):
+                    await host.resume(second)
+            assert (host.session.id, host.model) == (first, model)
+            assert (await host.prompt("Still there?")).text == "From scripted."
+            await host.resume(second)
+            assert (await host.prompt("And you?")).text == "From other."

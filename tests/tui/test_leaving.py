@@ -1,4 +1,4 @@
-"""Dialogs that end while something lies over them, a fold that is confirmed twice, and leaving at work."""
+"""Dialogs under others, commands and prompts beside each other, and leaving at work."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncio
 from tests.support.waiting import until as until_true
 from tests.tui.screen import open_chat, until
 
+from foldline.agent.host import Host
 from foldline.core.log.entries import Said
 from foldline.session.session import Session
 from foldline.stores import open_store
@@ -64,6 +65,26 @@ async def test_a_fold_that_is_confirmed_twice_is_made_once_and_told(tmp_path, mo
         await talk.closed()
         await talk.sees("by code alone. /undo reverts it.")
         assert len(commits) == 1
+
+
+async def test_a_prompt_is_for_what_the_command_before_it_makes(tmp_path, monkeypatch):
+    gate, resume = asyncio.Event(), Host.resume
+
+    async def slow(host, session):
+        await gate.wait()
+        await resume(host, session)
+
+    monkeypatch.setattr(Host, "resume", slow)
+    async with open_chat(tmp_path, lambda asked: "Hello yourself.") as talk:
+        first = talk.host.session.id
+        await talk.type("/clear")
+        await talk.type("Hello.")
+        await talk.pilot.pause()
+        gate.set()
+        await until(talk.pilot, talk.quiet)
+        await talk.sees("A new session", "Hello yourself.")
+        assert talk.host.session.id != first
+        assert (await talk.host.session.stats()).total_messages == 2
 
 
 async def test_the_session_stays_until_its_fold_is_made(tmp_path):

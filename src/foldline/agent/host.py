@@ -171,9 +171,13 @@ class Host:
     async def resume(self, session: str) -> None:
         """Switch to another session, which may be new; the previous one is closed, unchanged."""
         self.check_idle()
-        previous = self.session
-        await self._connect(session)
-        await self._open_session(session)
+        previous, before = self.session, (self.model, self._provider)
+        try:
+            await self._connect(session)
+            await self._open_session(session)
+        except BaseException:  # the previous one goes on, with its own model
+            self.model, self._provider = before
+            raise
         await previous.close()
 
     def check_idle(self) -> None:
@@ -197,12 +201,12 @@ class Host:
             tools=toolbox.definitions(provider.dialect) or None,
         )
         await session.__aenter__()
+        if SUBAGENTS in await session.live():  # left by a killed process: no sub-agent is running any more
+            await session.note(NOTE, **{SUBAGENTS: ""})
         self.session = session
         self.agent = self._agent(session, toolbox, self._on_event, self._with_attachments)
         session.on(EVERY, self._on_event)
         self._hooks.watch(session)
-        if SUBAGENTS in await session.live():  # left by a killed process: no sub-agent is running any more
-            await session.note(NOTE, **{SUBAGENTS: ""})
         session.attach_files(lambda path: asyncio.to_thread(text_of, path, self.workspace))
 
     def _agent(self, session: Session, toolbox: Toolbox, emit: Emit, prepare: Prepare = as_prompt) -> Agent:

@@ -6,6 +6,7 @@ The host works in separate tasks and sends events through one queue, so that typ
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from typing import Any
 
 from textual.app import App
@@ -69,6 +70,7 @@ class Conversation:
         self._reason = ""  # why the model is delayed
         self._permission_open = False
         self._summaries = 0  # of commands, that are being written
+        self._changing = asyncio.Lock()  # held by a command that changes the session, the model or the path
 
     async def open(self, options: HostOptions) -> None:
         """Open the host; raises what `Host.open` raises."""
@@ -141,6 +143,8 @@ class Conversation:
 
     async def _run_prompt(self, text: str) -> None:
         try:
+            async with self._changing:  # the prompt is for what the command before it makes
+                pass
             if self.host.agent.busy:
                 self.host.agent.queue.append((text,))
             else:
@@ -180,18 +184,19 @@ class Conversation:
 
     async def _outcome(self, command: Command, text: str, screen: ScreenCommand | None) -> Outcome | None:
         """Run a command, or open its screen; raises InputError if it has to wait for a turn or a summary."""
-        if command.idle:
-            self.host.check_idle()
-            if self._summaries:
-                raise InputError("a compaction is running: wait for it, or stop it first")
-        summary = command.takes == "summary"
-        self._summaries += summary
-        try:
-            if screen is None:
-                return await registry.run(self.host, text)
-            return await screen(self._app, self.host, text.partition(" ")[2].strip())
-        finally:
-            self._summaries -= summary
+        async with self._changing if command.idle and command.takes != "turn" else nullcontext():
+            if command.idle:
+                self.host.check_idle()
+                if self._summaries:
+                    raise InputError("a compaction is running: wait for it, or stop it first")
+            summary = command.takes == "summary"
+            self._summaries += summary
+            try:
+                if screen is None:
+                    return await registry.run(self.host, text)
+                return await screen(self._app, self.host, text.partition(" ")[2].strip())
+            finally:
+                self._summaries -= summary
 
     async def _after_stop(self) -> None:
         """Remove a summary that was being written: a cancelled fold sends no event."""
