@@ -142,6 +142,7 @@ async def test_autocompact_is_set_and_saved_with_comments_kept(tmp_path):
         assert "Folds past 83,616 tokens; the view has 2," in shown
         assert "**off**" in (await run(host, "/autocompact off")).text
         assert not host.session.policy.enabled
+        assert "keep -" not in (await run(host, "/autocompact reserve 900,000")).text
         assert "Reserve 9,000" in (await run(host, "/autocompact reserve 9,000")).text
         with pytest.raises(InputError):
             await run(host, "/autocompact reserve a lot")

@@ -11,9 +11,11 @@ from tests.agent.working import host_on
 from tests.support.waiting import until
 
 import foldline
+from foldline.agent.options import HostOptions
+from foldline.agent.remote import Remote
 from foldline.errors import StoreError
 from foldline.session.session import Session
-from foldline.testing import Answer, call, calls
+from foldline.testing import Answer, Scripted, call, calls
 
 
 async def test_an_attempt_that_the_user_stopped_is_not_gone_back_from_later(tmp_path):
@@ -65,3 +67,34 @@ async def test_a_session_that_cannot_be_opened_leaves_the_model_of_the_one_befor
             assert (await host.prompt("Still there?")).text == "From scripted."
             await host.resume(second)
             assert (await host.prompt("And you?")).text == "From other."
+
+
+async def test_a_commit_that_takes_long_is_aborted_by_another_program(tmp_path, monkeypatch):
+    begun = asyncio.Event()
+
+    async def certifies(session, preview, **options):
+        begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Session, "commit", certifies)
+    sent = []
+    for name in ("work", "home"):
+        (tmp_path / name).mkdir()
+    remote = Remote(sent.append)
+    model = Scripted(lambda asked: "It is done as you said. " * 60)
+    store = f"sqlite:///{tmp_path / 'sessions.db'}"
+    options = {"folder": tmp_path / "work", "home": tmp_path / "home", "provider": model, "store": store}
+    await remote.open(HostOptions(**options))
+    try:
+        for turn in range(6):
+            await remote.host.prompt(f"Turn {turn}.")
+        await remote.take('{"type": "preview"}')
+        await until(lambda: any(line.get("command") == "preview" for line in sent))
+        async with asyncio.timeout(60):
+            await remote.take('{"type": "commit"}')
+            await begun.wait()
+            await remote.take('{"type": "abort"}')
+        await until(lambda: any("aborted" in line.get("error", "") for line in sent))
+    finally:
+        await remote.stop()
+        await remote.host.close()

@@ -229,7 +229,7 @@ class Remote:
         self._preview = preview
         return {"summary": preview.summary, "receipt": msgspec.to_builtins(preview.receipt)}
 
-    @request()
+    @request(takes="summary")
     async def commit(self, summary: str | None = None) -> Data:
         """Commit the newest preview, with its summary as the user edited it."""
         if self._preview is None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from rich.syntax import Syntax
 from rich.text import Text
 from textual import events
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -42,9 +42,10 @@ class Dialog(ModalScreen[T | None]):
 
     def dismiss(self, result: T | None = None) -> AwaitComplete:
         """Close it with an answer, and what is open above it, such as the palette; do nothing if closed."""
-        while self in self.app.screen_stack[:-1]:
-            self.app.screen.dismiss()
-        if self.app.screen_stack[-1:] != [self]:
+        app = cast("App[Any]", self.app)
+        while self in app.screen_stack[:-1]:
+            app.screen.dismiss()
+        if app.screen_stack[-1:] != [self]:
             return AwaitComplete.nothing()
         return super().dismiss(result)
 

@@ -15,6 +15,7 @@ from foldline.agent.host import Host
 from foldline.config import FILE, Settings
 from foldline.core.compact.receipt import token_change
 from foldline.core.decide.ask import Nothing
+from foldline.core.decide.policy import usable_of
 from foldline.core.decide.triggers import thresholds
 from foldline.core.log.entries import Receipt
 from foldline.errors import InputError
@@ -151,7 +152,7 @@ def autocompact_text(host: Host) -> str:
     """Describe when the session compacts automatically."""
     policy, window = host.session.policy, host.session.setup.window
     reserve = policy.reserve.resolve(window)
-    kept = policy.keep.amount.resolve(window, window.input_limit - reserve) if policy.keep.amount else 0
+    kept = policy.keep.amount.resolve(window, usable_of(policy, window)) if policy.keep.amount else 0
     messages = f", {policy.keep.messages} messages" if policy.keep.messages else ""
     at = thresholds(policy, window)
     folds = f"Folds past {at.hard:,} tokens" if at.hard is not None else "Never folds automatically"
