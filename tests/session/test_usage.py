@@ -90,6 +90,16 @@ async def test_the_usage_of_a_reply_to_a_view_that_was_folded_meanwhile_folds_no
     assert (said.input, said.output, said.outdated) == (7_800, 50, True)
 
 
+async def test_the_usage_of_a_reply_to_a_view_that_another_process_folded_meanwhile_counts_for_nothing(store):
+    session, other = session_on(store), session_on(store)
+    number = await context_at(session, 5_000)
+    await other.compact()
+    await session.append(counted(number, Usage(input=7_800, output=50)))
+    for one in (session, other):
+        assert (await one.stats()).context_tokens == one.view_tokens
+    assert session._shared.model.calibrator.ratio == 1
+
+
 async def test_usage_a_little_above_the_window_is_still_a_silent_overflow(store):
     session = session_on(store)
     heard = Events(session)

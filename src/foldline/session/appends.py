@@ -48,9 +48,10 @@ class Appends:
             dialect, seed = shared.model.setup.dialect, str(cursor.leaf)
             reader = AppendReader(dialect, lambda: shared.view.dialect, seed, cursor.state.open_calls)
             decoded = await run_off_loop(MESSAGE_BYTES * len(messages), lambda: reader.read(messages))
-            decoded = shared.view.marked_if_outdated(shared.model.without_wrong_usage(decoded))
+            decoded = shared.model.without_wrong_usage(decoded)
+            shared.view.mark_outdated(decoded)
             notes = shared.model.unsaved_notes() if decoded else []
-            entries = await cursor.say(decoded, notes)
+            entries = await cursor.say(decoded, notes, lambda: shared.view.mark_outdated(decoded))
             shared.model.remember(notes)
             if entries:
                 self._appended(entries)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from foldline.core.cut.notes import UNANSWERED
@@ -85,11 +85,16 @@ class Cursor:
             at = entry.parent
         return None
 
-    async def say(self, messages: Sequence[Message], notes: Sequence[Noted] = ()) -> list[Said]:
+    async def say(
+        self,
+        messages: Sequence[Message],
+        notes: Sequence[Noted] = (),
+        caught_up: Callable[[], None] = lambda: None,
+    ) -> list[Said]:
         """Append notes and messages in one commit; return the entries of the messages.
 
         They include synthetic results for open calls. Retries if only boundaries, pins or notes came
-        between, otherwise raises LeafMoved.
+        between, after `caught_up`, which may replace messages of the list; otherwise raises LeafMoved.
         """
         for _ in range(RETRIES):
             noted: list[Noted] = []
@@ -101,6 +106,7 @@ class Cursor:
                 await self._append([*noted, *entries])
             except LeafMoved:
                 await self._catch_up()
+                caught_up()
                 continue
             for note in noted:
                 self.state.push(note)

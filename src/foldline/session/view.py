@@ -120,19 +120,17 @@ class SessionView:
         messages.traced = {CONVERSATION: self._cursor.session, **compacted}
         return messages
 
-    def marked_if_outdated(self, messages: Sequence[Message]) -> list[Message]:
-        """Return messages with usage marked if the view has been folded since it was handed out.
+    def mark_outdated(self, messages: list[Message]) -> None:
+        """Mark the usage of these messages if the view has been folded since it was handed out.
 
         A fold by hand, by another process or in the background may come while a request is under way.
         """
         if self._newest in (None, self._cursor.state.boundaries):
-            return list(messages)
-        return [
-            msgspec.structs.replace(message, usage=msgspec.structs.replace(message.usage, outdated=True))
-            if message.usage is not None
-            else message
-            for message in messages
-        ]
+            return
+        for place, message in enumerate(messages):
+            if message.usage is not None:
+                usage = msgspec.structs.replace(message.usage, outdated=True)
+                messages[place] = msgspec.structs.replace(message, usage=usage)
 
     def asked_with(self, messages: list[Any] | None) -> ViewToken | None:
         """Return the token of these messages' view, or of the view returned last; None before the first."""
