@@ -30,6 +30,16 @@ async def test_a_fork_has_the_past_and_a_future_of_its_own(store):
     assert [link.way for link in await session.links()] == ["to"]
 
 
+async def test_the_first_fold_of_a_fork_can_be_undone(store):
+    session = session_on(store)
+    await run_turns(session, 6)
+    fork = await session.fork()
+    whole = await fork.context()
+    await fork.compact(target=2_000)
+    assert await fork.undo() is not None
+    assert await fork.context() == whole
+
+
 async def test_a_fork_can_begin_at_an_earlier_entry_and_takes_no_id_twice(store):
     session = session_on(store)
     await run_turns(session, 2)

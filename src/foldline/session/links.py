@@ -211,7 +211,7 @@ async def is_start(store: Store, session: str, boundary: str) -> bool:
     entry = await store.entry(session, boundary)
     before = await store.entry(session, entry.parent) if entry is not None and entry.parent else None
     link = link_in(before) if before is not None else None
-    return isinstance(entry, Compacted) and link is not None and link.way == "from"
+    return isinstance(entry, Compacted) and link is not None and (link.how, link.way) == ("handoff", "from")
 
 
 def with_child(running: str, child: str, goal: str) -> str:
