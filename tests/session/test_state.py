@@ -94,6 +94,14 @@ def test_the_log_knows_what_the_checkpoint_holds_and_what_was_noted_since():
     assert known_live(view_of(log)) == {"todos": "newer", "plan": "first", "files": "a.py"}
 
 
+async def test_a_callback_that_returns_a_list_stops_no_compaction(caplog):
+    kept, log = LiveState(), talked()
+    kept.attach("todos", lambda: ["a", "b"])
+    noted(log, todos="known")
+    assert await kept.now(view_of(log)) == (Live("todos", "known"),)
+    assert "it returned a list, not a text" in caplog.text
+
+
 async def test_live_state_that_nothing_renders_any_more_is_carried_from_checkpoint_to_checkpoint():
     log = talked()
     folded(log, Live("todos", "frozen"))

@@ -136,7 +136,7 @@ class LiveState:
     async def now(self, state: ViewState) -> tuple[Live, ...]:
         """Return the current live state: rendered, or carried over without a callback.
 
-        A callback that raises or times out is logged, and its previous text is kept.
+        A callback that raises, times out or returns no text is logged, and its previous text is kept.
         """
         known = known_live(state)
         for name, render in list(self._renders.items()):
@@ -144,11 +144,16 @@ class LiveState:
                 with calls_back(self):
                     answer = render()
                     text = await asyncio.wait_for(answer, PATIENCE) if inspect.isawaitable(answer) else answer
+                known[name] = _as_text(text)
             except Exception as error:  # a callback must not stop a compaction
                 log.warning("live state %r could not be rendered: %r; its previous text is kept", name, error)
-                continue
-            known[name] = text or ""
         return tuple(Live(name, text) for name, text in known.items() if text.strip())
+
+
+def _as_text(rendered: object) -> str:
+    if isinstance(rendered, str | None):
+        return rendered or ""
+    raise TypeError(f"it returned a {type(rendered).__name__}, not a text")
 
 
 def known_live(state: ViewState) -> dict[str, str]:
