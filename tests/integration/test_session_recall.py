@@ -199,6 +199,20 @@ async def test_the_definitions_are_in_the_sessions_dialect_and_count_once(url, d
         assert session.view_tokens > after
 
 
+async def test_the_definitions_count_again_after_other_tools_were_given(url):
+    mine = [{"name": "mine"}]
+    async with foldline.open(url, "s", dialect="anthropic", tools=mine) as session:
+        made = session.tools()
+        counted = session.view_tokens
+        await session.use_model("claude-sonnet-4-6", tools=mine)
+        assert session.view_tokens < counted
+        assert session.tools() == made
+        assert (session.view_tokens, session.prefix().tools) == (counted, [*mine, *made])
+        await session.use_model("claude-sonnet-4-6", tools=[*mine, *made])
+        assert session.tools() == made
+        assert (session.view_tokens, session.prefix().tools) == (counted, [*mine, *made])
+
+
 async def test_the_list_of_what_is_folded_leads_to_every_folded_message(url):
     async with foldline.open(url, "s", window=WINDOW) as session:
         await fill(session, 8)

@@ -98,7 +98,8 @@ class Tools:
         self._shared = shared
         self._triggers = triggers
         self._recall = recall
-        self._counted: frozenset[str] = frozenset()  # names of tools whose definitions count in the view
+        self._counted: frozenset[str] = frozenset()  # names of tools whose definitions are in `_tools`
+        self._tools: Any = None  # the definitions that count in the view, until `use_model` gives others
 
     def tools(self, *, compact: bool = False, stats: bool = False) -> list[dict[str, Any]]:
         """Return definitions of the recall tools in the session's dialect, to send with your own tools.
@@ -109,15 +110,16 @@ class Tools:
         more = (*((STATS_TOOL,) if stats else ()), *((COMPACT_TOOL,) if compact else ()))
         chosen = (*RECALL_TOOLS, *more)
         defined = definitions(self._shared.view.dialect, chosen)
-        pairs = zip(defined, chosen, strict=True)
-        new = [definition for definition, tool in pairs if tool.name not in self._counted]
+        setup, pairs = self._shared.model.setup, zip(defined, chosen, strict=True)
+        given = setup.tools or ()
+        counted = self._counted if setup.tools is self._tools else frozenset[str]()
+        new = [one for one, tool in pairs if tool.name not in counted and one not in given]
         if new:
-            setup = self._shared.model.setup
             size = setup.overhead.tools + tools_tokens(new, setup.counter)
             overhead = msgspec.structs.replace(setup.overhead, tools=size)
-            tools = [*(setup.tools or ()), *new]
-            self._shared.model.setup = msgspec.structs.replace(setup, tools=tools, overhead=overhead)
-            self._counted |= {tool.name for tool in chosen}
+            setup = msgspec.structs.replace(setup, tools=[*given, *new], overhead=overhead)
+            self._shared.model.setup = setup
+        self._tools, self._counted = setup.tools, counted | {tool.name for tool in chosen}
         return defined
 
     async def call_tool(
