@@ -3,8 +3,10 @@
 import pytest
 from tests.support.live import answer, prompt, session_on
 
+import foldline
 from foldline.core.log.entries import Noted
 from foldline.core.measure.accounting import Calibration
+from foldline.summarizers import OfflineSummarizer
 
 
 def reply(number, prompt_tokens, lines=20):
@@ -52,6 +54,35 @@ async def test_without_a_boundary_it_is_read_from_the_replies(store):
     again = session_on(store)
     await again.context()
     assert again._shared.model.calibrator.now == session._shared.model.calibrator.now
+
+
+def opened(store, model=None, **more):
+    return foldline.open(store, "s", model=model, summarizer=OfflineSummarizer(), **more)
+
+
+async def test_the_stored_model_has_its_calibration_after_a_restart_without_naming_it(store):
+    async with opened(store, "openai:gpt-4.1", window=10_000) as session:
+        await talk(session, 6, 1.4)
+        await session.compact(target=2_000)
+        learnt = session._shared.model.calibrator.now
+    assert learnt.samples
+    async with opened(store) as again:
+        assert again._shared.model.calibrator.now == learnt
+
+
+@pytest.mark.parametrize("how", ["use_model", "open"])
+async def test_a_model_learns_nothing_from_the_replies_of_the_one_before(store, how):
+    async with opened(store, "openai:gpt-4.1", window=30_000) as session:
+        await talk(session, 5, 1.5)
+        if how == "use_model":
+            await session.use_model("openai:gpt-5")
+    async with opened(store, "openai:gpt-5", window=30_000) if how == "open" else opened(store) as session:
+        await session.append(prompt(5))
+        assert session._shared.model.calibrator.now == Calibration()
+        await session.append(reply(5, round(session.view_tokens * 1.2)))
+        assert session._shared.model.calibrator.now.samples == 1
+        await session.use_model("openai:gpt-5", window=20_000)
+        assert session._shared.model.calibrator.now.samples == 1
 
 
 async def test_a_model_that_counts_more_is_compacted_for_in_time(store):

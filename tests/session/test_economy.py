@@ -87,6 +87,16 @@ async def test_what_the_cache_holds_is_read_from_the_newest_reply_since_the_boun
     assert any("each request costs $" in note for note in receipt.notes)
 
 
+async def test_another_model_has_nothing_in_its_cache(store):
+    session = session_on(store, model=MODEL, dialect="anthropic")
+    await session.append(prompt(0), reply(0, Usage(input=5, cache_read=6_000, output=10)))
+    assert session.cache.warm == 6_000
+    await session.use_model("anthropic:claude-opus-4-6")
+    assert session.cache == Cache()
+    await session.append(prompt(1), reply(1, Usage(input=5, cache_read=7_000, output=10)))
+    assert session.cache.warm == 7_000
+
+
 async def test_openai_caches_all_of_a_prompt(store):
     session = session_on(store, model="openai:gpt-5.2", dialect="openai-chat")
     await session.append(prompt(0), reply(0, Usage(input=1_000, cache_read=500, output=5)))

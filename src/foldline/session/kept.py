@@ -70,6 +70,22 @@ def kept_with(given: KeptModel, kept: KeptModel) -> KeptModel:
     return KeptModel(model, stored if given.window is None else given.window)
 
 
+def replies_before(state: ViewState, model: str) -> frozenset[str]:
+    """Return the replies of a view from before its session used the noted `model`.
+
+    What another model counted and cached says nothing of this one.
+    """
+    before, since, noted = set[str](), set[str](), None
+    for entry in state.entries():
+        if isinstance(entry, Noted) and entry.kind == MODEL:
+            if entry.data.get("model") != noted:
+                before, since = before | since, set[str]()
+            noted = entry.data.get("model")
+        elif isinstance(entry, Said) and entry.message.role == "assistant":
+            since.add(entry.id)
+    return frozenset(before if noted in (None, model) else before | since)
+
+
 # ---- what was learnt
 
 
@@ -102,18 +118,23 @@ class Calibrator:
         """Real tokens per estimated token; 1 while nothing was learnt."""
         return self.now.ratio
 
-    def load(self, state: ViewState, overhead: int) -> None:
-        """Start from the newest note, and learn from later replies whose requests the view shows."""
+    def load(self, state: ViewState, overhead: int, others: frozenset[str]) -> None:
+        """Start from the newest note, and learn from later replies whose requests the view shows.
+
+        `others` are replies of other models.
+        """
         entries = state.entries()
         newest = newest_note(entries, CALIBRATION, self._model)
         self.now = _calibration(newest[1]) if newest is not None else Calibration()
         since = {entry.id for entry in entries[(newest[0] if newest is not None else 0) :]}
-        fresh = {entry.id for entry in state.kept[state.usage_from :]} & since
+        fresh = {entry.id for entry in state.kept[state.usage_from :]} & since - others
         before = overhead
         for item in state.items():
             if isinstance(item, MessageItem) and item.entry.id in fresh:
                 self._learn(item.entry, before)
             before += item.tokens
+        if state.anchor is not None:  # `said` learns from later ones only
+            self._entry = state.kept[state.anchor].id
 
     def said(self, state: ViewState, overhead: int) -> None:
         """Learn from the newest reply with usage, once."""

@@ -49,6 +49,7 @@ from foldline.session.kept import (
     kept_with,
     learnt_window,
     newest_note,
+    replies_before,
 )
 from foldline.session.setup import Setup, with_info, with_kept, with_learnt
 
@@ -64,6 +65,7 @@ class SessionModel:
         self._warned_of_usage = False
         self._merges_roles = False
         self._kept: KeptModel | None = None  # the newest note of the path
+        self._others: frozenset[str] = frozenset()  # the view's replies of other models
         self._watch = watch
         self._cursor = cursor
         self._events = events
@@ -130,7 +132,7 @@ class SessionModel:
         `share` is the part of the window to use if the provider counts more tokens than we do.
         """
         setup, state, price = self.setup, self._cursor.state, self.setup.info.price
-        cache = cache_of(state, setup.dialect or "", time.time())
+        cache = self.cache(setup.dialect or "")
         return fold_request(
             state,
             setup.policy,
@@ -147,6 +149,10 @@ class SessionModel:
             project=on_compacting(text_of(setup.system)),
         )
 
+    def cache(self, dialect: str) -> Cache:
+        """Return what the provider's cache holds of the view for the session's model, by the newest usage."""
+        return cache_of(self._cursor.state, dialect, time.time(), self._others)
+
     # ---- learning
 
     def begin(self) -> None:
@@ -154,6 +160,7 @@ class SessionModel:
         self._kept, before = kept_in(self._cursor.state.entries()), None
         if self._kept is not None:
             self.setup, before = with_kept(self.setup, self._kept)
+            self.calibrator = Calibrator(self.setup.model)
         kept = self._cursor.state.kept
         if before is not None and before.window.input_limit <= self.setup.window.input_limit:
             if kept:
@@ -186,9 +193,14 @@ class SessionModel:
             self._switch_to(given.model or None, given.window)
         self.setup = with_learnt(self.setup, state.entries())
         self._merges_roles = self._turns_stored()
-        self.calibrator.load(state, self.overhead)
+        self._load_calibration()
         if changed:
             self._emit_change()
+
+    def _load_calibration(self) -> None:
+        state, model = self._cursor.state, kept_with(self.setup.given, self._kept or KeptModel()).model
+        self._others = replies_before(state, model)
+        self.calibrator.load(state, self.overhead, self._others)
 
     def without_wrong_usage(self, messages: Sequence[Message]) -> list[Message]:
         """Return messages with implausible usage removed, and warn once.
@@ -238,7 +250,7 @@ class SessionModel:
         note = self.setup.given.noted()
         await self._cursor.write(note)
         self.remember([note])
-        self.calibrator.load(self._cursor.state, self.overhead)
+        self._load_calibration()
         self._emit_change()
 
     def _switch_to(self, model: str | None, window: int | Window | None) -> None:
@@ -317,15 +329,18 @@ class SessionModel:
 # ---- the provider's cache
 
 
-def cache_of(state: ViewState, dialect: str, now: float) -> Cache:
+def cache_of(state: ViewState, dialect: str, now: float, others: frozenset[str]) -> Cache:
     """Return the provider's cache by the usage of the newest reply since the boundary; `now` is Unix time.
 
-    Some providers cache every prompt, others only marked parts: there only tokens read or written count.
+    Some providers cache every prompt, others only marked parts: there only tokens read or written count. A
+    reply of another model, one of `others`, left nothing in this model's cache.
     """
     for entry in reversed(state.kept[state.usage_from :]):
         usage = real_usage(entry.message)
         if usage is None:
             continue
+        if entry.id in others:
+            break
         native = entry.message.native
         spoken = native.dialect if native is not None else dialect
         marked = spoken in names() and get(spoken).marks_cache

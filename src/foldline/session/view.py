@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from io import BytesIO
 from itertools import chain
 from typing import Any
@@ -28,7 +27,7 @@ from foldline.errors import CallsOpen
 from foldline.loading.chain import absent_messages
 from foldline.providers.base import Call
 from foldline.session.cursor import Cursor
-from foldline.session.model import SessionModel, cache_of
+from foldline.session.model import SessionModel
 from foldline.tracing import COMPACTED, CONVERSATION, Value
 
 ViewToken = tuple[str, ...]  # the ids of the boundaries in a view
@@ -103,7 +102,7 @@ class SessionView:
     @property
     def cache(self) -> Cache:
         """What the provider's cache holds of the next request, as the newest reply's usage tells."""
-        return cache_of(self._cursor.state, self.dialect, time.time())
+        return self._model.cache(self.dialect)
 
     def messages(self, *, shared: bool = False) -> list[Any]:
         """Return the messages of the current view; `shared` ones are not copied."""
