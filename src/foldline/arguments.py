@@ -62,7 +62,7 @@ _ARGUMENTS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     ),
 }
 """The check of each argument, and the advice if it fails; any other argument must be a text."""
-_REQUIRED: Final = frozenset({"counter", "session"})  # may not be None
+_REQUIRED: Final = frozenset({"counter", "other", "query", "session"})  # may not be None
 
 
 def check(**arguments: object) -> None:

@@ -85,6 +85,14 @@ async def test_a_preview_of_a_path_that_was_folded_since_is_not_committed(store)
     assert session.leaf == before
 
 
+async def test_what_is_no_preview_is_refused_in_words(store):
+    session = session_on(store)
+    nothing = await session.preview()
+    for given in (nothing, None):
+        with pytest.raises(InputError, match=r"Nothing\(why='nothing_new'|None cannot be committed"):
+            await session.commit(given)
+
+
 async def test_an_empty_summary_is_refused(store):
     session = session_on(store)
     preview = await previewed(session)

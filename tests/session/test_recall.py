@@ -133,6 +133,24 @@ async def test_an_entry_of_another_session_is_read_from_there(store):
         await newer.read(old.path()[0].id)
 
 
+async def test_the_model_of_a_session_that_has_not_begun_looks_into_no_users_sessions(store):
+    await stored(store, log_of(user("The port is 8123.")), "theirs")
+    await session_on(store, name="theirs").note(SERVED, user="bob")
+    session = session_on(store, name="new")
+    assert "no session 'theirs'" in await session.call_tool(
+        "recall_search", {"query": "port", "session": "theirs"}
+    )
+    assert len(await session.recall("port", sessions=["theirs"])) == 1
+
+
+async def test_nothing_to_search_for_or_to_merge_is_refused_in_words(store):
+    session = session_on(store)
+    with pytest.raises(InputError, match="query = None: give a text"):
+        await session.recall(None)
+    with pytest.raises(InputError, match="other = None: give a text"):
+        await session.merge(None)
+
+
 async def test_a_model_looks_into_sessions_of_its_own_user_alone(store):
     for name, whose in (("hers", "alice"), ("hers too", "alice"), ("his", "bob")):
         await stored(store, log_of(user(f"The port of {name} is 8123.")), name)

@@ -116,6 +116,8 @@ class ManualCompaction:
         Messages appended since follow the boundary's cut. Returns Nothing if it no longer fits: another
         boundary came since, or it would gain nothing. Raises InputError for an empty summary.
         """
+        if not isinstance(preview, Preview):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"{preview!r} cannot be committed: give a boundary that `preview` returned")
         await self._stop_background()
         draft = preview.draft if summary is None else with_summary(preview.draft, summary)
         async with self._maker.lock:

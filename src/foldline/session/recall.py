@@ -11,6 +11,7 @@ from typing import Final, Literal, cast
 
 import msgspec
 
+from foldline.arguments import check
 from foldline.core.checkpoint.serialize import serialize
 from foldline.core.cut.edits import Edits
 from foldline.core.cut.exclude import excluded, is_excluded, left_of
@@ -80,6 +81,7 @@ class Recall:
         of the words last. `for_model` leaves out excluded messages. Raises InputError for an unknown
         session.
         """
+        check(query=query)
         store, found = self._shared.store, list[Hit]()
         for session in await self._sessions_to_search(sessions, for_model=for_model):
             if sum(not hit.partial for hit in found) >= limit:
@@ -171,10 +173,11 @@ class Recall:
         store = self._shared.store
         if sessions is None:
             return await handed_from(store, self._shared.id)
-        own = await store.info(self._shared.id) if for_model else None
+        own = await store.info(self._shared.id)
+        user = own.user if own is not None else ""  # it may not have begun
         for session in sessions:
             info = await store.info(session)
-            if info is None or (own is not None and info.user != own.user):
+            if info is None or (for_model and info.user != user):
                 raise InputError(f"no session {session!r} in this store")
         return sessions
 

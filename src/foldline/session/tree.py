@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
+from foldline.arguments import check
 from foldline.core.ledger.text.origin import prompts
 from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Said
 from foldline.core.log.log import undone
@@ -109,6 +110,7 @@ class SessionTree:
         summary is data, and omits what is on this path or was merged into it before; `instructions` tell what
         to focus on. Raises InputError if there is no such branch, or nothing new on it.
         """
+        check(other=other)
         shared = self._shared
         async with shared.locked() as cursor:
             counter = shared.model.setup.counter
