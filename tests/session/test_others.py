@@ -13,10 +13,12 @@ from tests.support.live import WINDOW, Events, Gate, answer, grow_to, prompt, ru
 from tests.support.waiting import until as settled
 
 import foldline
+from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Compacted
 from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.window import Window
 from foldline.errors import OverflowRemains, ProviderError
+from foldline.stores import MemoryStore
 from foldline.testing import Scripted, serve
 
 WIDE = Window(context=100_000, output=8_000)
@@ -295,6 +297,50 @@ async def test_a_callback_may_close_its_session(store):
     session.on("message", close)
     await session.append(prompt(0))
     await asyncio.wait_for(closed.wait(), 60)
+
+
+async def test_two_callbacks_may_close_their_session(store):
+    session = session_on(store)
+    for _ in range(2):
+        session.on("message", lambda event: session.close())
+    await session.append(prompt(0))
+    await asyncio.wait_for(session.close(), 60)
+
+
+async def test_an_append_that_is_under_way_at_the_close_leaves_nothing_running():
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    class Slow(MemoryStore):
+        async def append(self, *args, **more):
+            begun.set()
+            await go.wait()
+            await super().append(*args, **more)
+
+    session = session_on(Slow())
+    heard = Events(session)
+    appending = asyncio.create_task(session.append(prompt(0), answer(0)))
+    await asyncio.wait_for(begun.wait(), 60)
+    await session.close()
+    go.set()
+    await asyncio.wait_for(appending, 60)
+    assert session._triggers.timer is None
+    assert not session._triggers.checks.running
+    await session._triggers.checks.finished()
+    assert heard.names == ["message"]
+
+
+async def test_a_hook_cannot_close_its_session_nor_a_part_of_it():
+    session = foldline.open("memory://", "s", window=WINDOW)
+
+    async def closes(planned):
+        with pytest.raises(foldline.InputError, match="a hook cannot"):
+            await session.close()
+
+    session.before_compaction(closes)
+    async with session:
+        await run_turns(session, 6)
+        assert not isinstance(await session.compact(target=2_000), Nothing)
+        await session.append(prompt(6))
 
 
 async def test_closing_ends_with_the_store_whatever_fails_before():

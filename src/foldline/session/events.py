@@ -228,6 +228,7 @@ class Events:
         self._session = session
         self._callbacks: dict[str, list[Callback]] = {}
         self._tasks: set[asyncio.Future[Any]] = set()
+        self._draining: set[asyncio.Future[Any] | None] = set()  # tasks that wait for the others
 
     def on(self, name: str, callback: Callback) -> Callable[[], None]:
         """Register a callback for an event: `compacted`, `draft_ready`, `warning` ..., or `*` for all.
@@ -276,6 +277,11 @@ class Events:
         log.error("session %s: a callback for %r raised", self._session, name, exc_info=error)
 
     async def drain(self) -> None:
-        """Wait for running callback tasks other than the current one."""
-        while others := self._tasks - {asyncio.current_task()}:
-            await asyncio.wait(others)
+        """Wait for running callback tasks other than those that wait here."""
+        current = asyncio.current_task()
+        self._draining.add(current)
+        try:
+            while others := self._tasks - self._draining:
+                await asyncio.wait(others)
+        finally:
+            self._draining.discard(current)

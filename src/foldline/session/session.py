@@ -127,6 +127,8 @@ class Session:
 
     async def close(self) -> None:
         """Close the session, and its store if `foldline.open` opened it; background work is cancelled."""
+        self._shared.check_free()
+        self._shared.closed = True
         async with AsyncExitStack() as stack:  # run in reverse order, whatever fails
             if self._owns_store:
                 stack.push_async_callback(self.store.close)
@@ -134,7 +136,6 @@ class Session:
                 stack.push_async_callback(closing)
             self._shared.at_close = []
             await self._triggers.close()
-            self._shared.closed = True
             await self._shared.events.drain()
 
     def at_close(self, closing: Callable[[], Awaitable[None]]) -> None:
@@ -200,7 +201,10 @@ class Session:
 
     @property
     def leaf(self) -> str | None:
-        """The id of the newest entry on the path."""
+        """The id of the newest entry on the path that was read: `follow` reads what others appended since.
+
+        It also reads whether an append that was cancelled was stored.
+        """
         return self._shared.cursor.leaf
 
     @property

@@ -117,7 +117,6 @@ class Triggers:
 
     async def close(self) -> None:
         """Cancel background work; the session is unchanged."""
-        self._shared.check_free()
         self._wait(None)
         await self.idle.stop()
         await self.checks.stop()
@@ -217,6 +216,8 @@ class Triggers:
 
     def appended(self) -> None:
         """Start a background check if the policy wants one now; the lock is held."""
+        if self._shared.closed:  # while the append was under way
+            return
         self._drafts.redact_newest(self._cursor.state)
         self._wait(self.newest)
         if self._shared.watch.checks_at_once(self._cursor.state.open_calls):
@@ -305,7 +306,7 @@ class Triggers:
 
     def _report_failure(self, error: Exception) -> None:
         """Report a background failure."""
-        if isinstance(error, FloorExceeded):  # the next request raises it
+        if isinstance(error, FloorExceeded) or self._shared.closed:  # the next request raises it
             log.info("session %s: nothing can be folded in the background: %s", self._shared.id, error)
             return
         log.warning("session %s: a compaction in the background failed: %s", self._shared.id, error)
