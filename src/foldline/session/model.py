@@ -132,7 +132,6 @@ class SessionModel:
         `share` is the part of the window to use if the provider counts more tokens than we do.
         """
         setup, state, price = self.setup, self._cursor.state, self.setup.info.price
-        cache = self.cache(setup.dialect or "")
         return fold_request(
             state,
             setup.policy,
@@ -144,7 +143,7 @@ class SessionModel:
             now=now(),
             ratio=self.calibrator.ratio,
             share=share,
-            economy=Economy(price, cache) if price is not None else None,
+            economy=Economy(price, self.cache(setup.dialect or "")) if price is not None else None,
             sizer=self._sizer,
             project=on_compacting(text_of(setup.system)),
         )
@@ -241,22 +240,26 @@ class SessionModel:
         """Calibrate with the newest reply of the view, once."""
         self.calibrator.said(self._cursor.state, self.overhead)
 
-    async def change(self, model: str | None, window: int | Window | None) -> None:
-        """Switch to another model, and note it in the log; the lock is held.
+    async def change(
+        self, model: str | None, window: int | Window | None, dialect: str | None, tools: Any
+    ) -> None:
+        """Note another model in the log, then switch to it; the lock is held.
 
-        `window` in tokens overrides the catalogue. Without one, the stored model keeps its stored window.
+        `window` in tokens overrides the catalogue. Without one, the stored model keeps its stored window. The
+        view's `dialect` and the `tools` stay if they are None.
         """
-        self._switch_to(model, window)
-        note = self.setup.given.noted()
+        kept = self._kept or self.setup.given
+        window = kept.window if window is None and kept.model == (model or "") else window
+        note = KeptModel(model or "", window).noted()
         await self._cursor.write(note)
         self.remember([note])
+        self._use_dialect(dialect, tools)
+        self._switch_to(model, window)
         self._load_calibration()
         self._emit_change()
 
     def _switch_to(self, model: str | None, window: int | Window | None) -> None:
         """Switch to the limits of another model; its calibration is not loaded yet."""
-        kept = self._kept or self.setup.given
-        window = kept.window if window is None and kept.model == (model or "") else window
         info = self.setup.catalogue.look_up(model, window)
         given, before = KeptModel(model or "", window), self.setup
         setup = msgspec.structs.replace(with_info(before, info), given=given)
@@ -269,11 +272,9 @@ class SessionModel:
     def _emit_change(self) -> None:
         self._events.emit(ModelChanged(model=self.setup.model, context=self.setup.window.context))
 
-    def use_dialect(self, dialect: str | None, tools: Any) -> None:
-        """Change the view's dialect and the tool definitions; None leaves them."""
-        setup = self.setup
-        if dialect is not None:
-            setup = msgspec.structs.replace(setup, dialect=dialect)
+    def _use_dialect(self, dialect: str | None, tools: Any) -> None:
+        dialect = self.setup.dialect if dialect is None else dialect
+        setup = msgspec.structs.replace(self.setup, dialect=dialect)
         if tools is not None:
             overhead = overhead_of(setup.system, tools, setup.counter)
             setup = msgspec.structs.replace(setup, tools=tools, overhead=overhead)

@@ -58,9 +58,8 @@ class Switching:
         if model is not None:
             shared.model.setup.catalogue.check(model)
         async with shared.locked():
-            shared.model.use_dialect(dialect, tools)
             await self._drafts.stop()  # it was made for the previous model
-            await shared.model.change(model, window)
+            await shared.model.change(model, window, dialect, tools)
             shared.reply.forget()
             self._choose_summarizer(shared.model.setup.info)
 
