@@ -113,7 +113,7 @@ class Cursor:
                 self.leaf = note.id
             await self._push_all(entries)
             return entries
-        raise self._too_fast()
+        raise self.too_fast()
 
     async def _append(self, entries: Sequence[Entry]) -> None:
         """Append after the leaf; if cancelled, the session reloads at the next use."""
@@ -181,10 +181,11 @@ class Cursor:
                 f"the leaf of session {self.session} was moved: read its context again", leaf=self.leaf
             )
 
-    async def write(self, entry: Entry) -> None:
+    async def write(self, entry: Entry, *, once: bool = False) -> bool:
         """Append an entry that is not a message, after the current leaf.
 
-        Raises SessionNotFound if the session was purged meanwhile, so that no part of it is recreated.
+        If another writer has appended, the view is reloaded; then `once` returns False. Raises
+        SessionNotFound if the session was purged meanwhile, so that no part of it is recreated.
         """
         for _ in range(RETRIES):
             try:
@@ -197,14 +198,16 @@ class Cursor:
                 await self.reload()
                 if self.leaf is None and await self.store.info(self.session) is None:
                     raise SessionNotFound(f"session {self.session} was deleted") from None
+                if once:
+                    return False
                 continue
             self.leaf = placed.id
             if isinstance(placed, Noted | Pinned):
                 self.state.push(placed)
             else:
                 await self.reload()
-            return
-        raise self._too_fast()
+            return True
+        raise self.too_fast()
 
     async def move(self, leaf: str | None) -> None:
         """Move the leaf to an entry of the session, or before the first (None), and reload the view.
@@ -241,7 +244,8 @@ class Cursor:
         self.state, self.leaf = state, entries[-1].id
         return placed.id
 
-    def _too_fast(self) -> LeafMoved:
+    def too_fast(self) -> LeafMoved:
+        """Return the error after too many attempts of an append."""
         return LeafMoved(f"session {self.session} changes too fast to append to: try again", leaf=self.leaf)
 
 

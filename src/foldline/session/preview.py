@@ -15,7 +15,7 @@ from foldline.core.compact.rebase import Draft, with_summary
 from foldline.core.cut.edits import folds, summary_of
 from foldline.core.decide.ask import FoldRequest, Nothing, fold_range
 from foldline.core.log.entries import Boundary, Compacted, Receipt, Said
-from foldline.errors import InputError, LeafMoved
+from foldline.errors import InputError
 from foldline.session import spans
 from foldline.session.certificate import is_price
 from foldline.session.compactor import Compactor
@@ -152,7 +152,7 @@ class ManualCompaction:
                         self._maker.announce(entry, boundary, opened, waited=True)
                         break
             else:
-                raise LeafMoved(f"session {shared.id} changes too fast to append to: try again")
+                raise cursor.too_fast()
         await self._compactor.drafts.stop()  # a draft of the old path is void
         return boundary.receipt
 

@@ -6,6 +6,7 @@ A branch is a new leaf in the same session: nothing is copied, and the branch th
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import msgspec
@@ -16,7 +17,7 @@ from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Said
 from foldline.core.log.log import undone
 from foldline.core.log.messages import Message
 from foldline.core.view import ViewState
-from foldline.errors import InputError, LeafMoved, StoreError
+from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError
 from foldline.executor import execute
 from foldline.session.branch_summary import (
     left_behind,
@@ -27,6 +28,7 @@ from foldline.session.branch_summary import (
     said_on_branch,
     summary_note,
 )
+from foldline.session.cursor import RETRIES
 from foldline.session.drafts import Drafts
 from foldline.session.events import Branched, Redone, Undone
 from foldline.session.links import is_start
@@ -97,10 +99,16 @@ class SessionTree:
         async with shared.locked(follow=False):
             if cursor.said_key != seen:  # a fold made meanwhile does not matter
                 raise LeafMoved(f"something was appended to session {shared.id} meanwhile", leaf=cursor.leaf)
+            left = cursor.leaf
             await self._move_leaf(at)
             if record is not None:
-                await cursor.write(summary_note(record))
-                shared.emit_added(await cursor.say([left_message(record.text)]))
+                try:
+                    said = await cursor.say([left_message(record.text)], [summary_note(record)])
+                except BaseException:
+                    with suppress(FoldlineError):  # the summary was stored, or another writer went on
+                        await self._move_leaf(left)
+                    raise
+                shared.emit_added(said)
             return cursor.leaf
 
     async def merge(self, other: str, *, instructions: str | None = None) -> str:
@@ -156,29 +164,37 @@ class SessionTree:
         Returns its id, or None without one; for a compaction by the provider's server, the id of the reply
         with it. The first checkpoint of a hand-off cannot be undone: what it folded is in the other session.
         """
-        shared = self._shared
-        async with shared.locked() as cursor:
-            target = to_undo(cursor.state)
-            if target is not None and await is_start(shared.store, shared.id, target):
-                target = None
-            undone = await self._lift(target, lift=True)
+        undone = await self._lift(self._to_undo, lift=True)
         if undone is not None:  # a draft of the old path is void
             await self._drafts.stop()
         return undone
 
     async def redo(self) -> str | None:
         """Restore the boundary undone last; returns its id, None without one or after a newer boundary."""
-        async with self._shared.locked() as cursor:
-            return await self._lift(to_redo(cursor.state), lift=False)
+        return await self._lift(self._to_redo, lift=False)
 
-    async def _lift(self, target: str | None, *, lift: bool) -> str | None:
-        if target is not None:
-            shared = self._shared
-            await shared.cursor.write(Lifted("", None, target, lift, at=time.time()))
-            shared.watch.folded()
-            shared.respect_undo()
-            shared.events.emit(Undone(entry=target) if lift else Redone(entry=target))
-        return target
+    async def _to_undo(self) -> str | None:
+        target = to_undo(self._shared.cursor.state)
+        started = target is not None and await is_start(self._shared.store, self._shared.id, target)
+        return None if started else target
+
+    async def _to_redo(self) -> str | None:
+        return to_redo(self._shared.cursor.state)
+
+    async def _lift(self, find: Callable[[], Awaitable[str | None]], *, lift: bool) -> str | None:
+        """Undo or redo what `find` returns; look again if another writer was first."""
+        shared = self._shared
+        async with shared.locked() as cursor:
+            for _ in range(RETRIES):
+                target = await find()
+                if target is None:
+                    return None
+                if await cursor.write(Lifted("", None, target, lift, at=time.time()), once=True):
+                    shared.watch.folded()
+                    shared.respect_undo()
+                    shared.events.emit(Undone(entry=target) if lift else Redone(entry=target))
+                    return target
+            raise cursor.too_fast()
 
 
 # ---- branches
