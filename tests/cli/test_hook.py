@@ -18,7 +18,8 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.dialects import ANTHROPIC, get
 from foldline.loading import from_messages
 from foldline.terminal import clean
-from foldline.wrapping.statusline import record_of
+from foldline.testing import Refusal, Scripted, serve_in_thread
+from foldline.wrapping.statusline import SessionRecord, keep, record_of
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "plugins/claude-code"
@@ -204,6 +205,33 @@ def test_a_fold_of_a_sub_agent_leaves_the_session_s_rules_as_they_are(given, awa
     record = record_of(SESSION)
     assert (record.folds, record.rules, record.told) == (2, 1, True)
     assert given(start(path), "hook", "claude", "SessionStart").out == ""
+
+
+def test_a_record_that_cannot_be_written_keeps_no_fold_and_no_rule_back(given, away_from_home):
+    (away_from_home / ".foldline").mkdir(exist_ok=True)
+    (away_from_home / ".foldline/claude-code").write_text("a file is in the way")
+    path = write_transcript(away_from_home, Path.cwd(), "claude-code")
+    assert given(event(), "hook", "claude", "session.compact").json["messages"]
+    context = given(start(path), "hook", "claude", "SessionStart").json["hookSpecificOutput"]
+    assert "- Never touch the lock file." in context["additionalContext"]
+
+
+def test_a_fold_counts_what_another_hook_of_the_session_recorded_meanwhile(given, away_from_home):
+    def folded_meanwhile(asked):
+        keep(SESSION, SessionRecord(folds=4, saved=1_000, rules=3, told=True))
+        return Refusal(400, "no summaries here")
+
+    model = Scripted(folded_meanwhile)
+    with serve_in_thread(model) as url:
+        settings = away_from_home / ".foldline/settings.toml"
+        settings.parent.mkdir(exist_ok=True)
+        name = f"openai-compatible:m@{url}/v1"
+        settings.write_text(f'policy = "mine"\n[policies.mine]\nbase = "coop"\nsummary_model = "{name}"\n')
+        given(event(agent="helper"), "hook", "claude", "session.compact")
+    assert model.requests
+    record = record_of(SESSION)
+    assert (record.folds, record.rules, record.told) == (5, 3, True)
+    assert record.saved > 1_000
 
 
 # ---- the status line

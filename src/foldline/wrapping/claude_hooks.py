@@ -93,8 +93,7 @@ def fold(event: CompactionEvent) -> dict[str, Any]:
     places = [place for place, row in enumerate(event.messages) if row.blocks]
     payloads = [{"role": row.role, "content": row.blocks} for row in event.messages if row.blocks]
     loaded = from_messages(payloads, OFFLINE, dialect=ANTHROPIC)
-    record = record_of(event.session)
-    result = _fold(loaded, event, record.folds + 1)
+    result = _fold(loaded, event, record_of(event.session).folds + 1)
     if result.boundary is None:
         reason = f"{result.view_tokens:,} tokens fit already"
         if event.trigger == "manual":
@@ -102,6 +101,7 @@ def fold(event: CompactionEvent) -> dict[str, Any]:
         raise InputError(reason)
     entries = [*loaded.entries, result.boundary]
     before, after, rules = result.receipt.tokens_before, result.view_tokens, len(rules_of(entries).standing)
+    record = record_of(event.session)  # a hook of a sub-agent may have changed it meanwhile
     record = record._replace(folds=record.folds + 1, saved=record.saved + before - after)
     if event.agent is None:  # the rules of the record are the session's
         record = record._replace(rules=rules, told=True)

@@ -47,10 +47,10 @@ def record_of(session: Any) -> SessionRecord:
 
 
 def keep(session: Any, record: SessionRecord) -> None:
-    """Store the record of a session; nothing for a session without an id. Raises OSError."""
+    """Store the record of a session with an id, if its file can be written: folds do not depend on it."""
     path = _path(session)
     if path is not None:
-        with files.written(path, mode=files.PRIVATE) as file:
+        with suppress(OSError), files.written(path, mode=files.PRIVATE) as file:
             file.write(json.dumps(record._asdict()).encode())
 
 
