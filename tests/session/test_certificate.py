@@ -132,6 +132,14 @@ async def test_the_price_is_told_before_and_nothing_is_asked_for_a_preview(store
     assert told not in receipt.notes
 
 
+async def test_nothing_is_asked_for_a_preview_of_a_path_that_was_folded_since(store):
+    session, model = await certified(store, "openai-chat", repeating)
+    preview = await session.preview()
+    await session_on(store, window=WINDOW).compact(target=3_000)
+    assert (await session.commit(preview)).why == "nothing_new"
+    assert not any(map(is_decision, model.requests))
+
+
 async def test_it_is_off_by_default_and_says_where_no_model_is_at_hand(store):
     session, model = await certified(store, "openai-chat", repeating, policy=policy_with(background=False))
     assert (await session.compact()).certificate is None

@@ -11,7 +11,7 @@ import msgspec
 from foldline.arguments import check
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.exclude import exclude
-from foldline.core.compact.rebase import Draft, with_summary
+from foldline.core.compact.rebase import Draft, holds, with_summary
 from foldline.core.cut.edits import folds, summary_of
 from foldline.core.decide.ask import FoldRequest, Nothing, fold_range
 from foldline.core.log.entries import Boundary, Compacted, Receipt, Said
@@ -162,6 +162,8 @@ class ManualCompaction:
             return draft
         async with self._shared.locked(follow=False) as cursor:
             entries = cursor.state.entries()
+            if not holds(draft, cursor.state):  # it will not be committed
+                return draft
         notes = tuple(note for note in draft.boundary.receipt.notes if not is_price(note))
         receipt = msgspec.structs.replace(draft.boundary.receipt, notes=notes)
         bare = msgspec.structs.replace(draft.boundary, receipt=receipt)
