@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from tests.support.live import Gate, run_turns, session_on
 from tests.support.logs import add, ask_for, compact_log, view_of
 from tests.support.talk import assistant, calls, log_of, reminder, repeat, results, tool, user
 
@@ -212,6 +213,16 @@ async def test_no_session_is_begun_in_one_that_stands_before_its_first_entry(sto
     with pytest.raises(foldline.InputError, match="exists already"):
         await (session.fork("taken") if how == "fork" else getattr(session, how)("Go on.", to="taken"))
     assert (await store.info("taken")).entries == 2
+
+
+async def test_no_model_is_asked_for_a_hand_off_to_an_id_that_is_taken(store):
+    gate = Gate(opened=True)
+    taken, session = session_on(store, name="taken"), session_on(store, gate)
+    for one in (taken, session):
+        await run_turns(one, 2)
+    with pytest.raises(foldline.InputError, match="exists already"):
+        await session.handoff("Go on.", to="taken")
+    assert gate.asked == 0
 
 
 async def test_what_cannot_be_stored_or_is_not_there_is_refused_by_name(store):

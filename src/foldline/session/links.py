@@ -65,6 +65,8 @@ class Links:
         unchanged. `to` is its id, `text` the checkpoint as the user edited it (see `preview_handoff`). Both
         use the same store. Raises InputError if nothing was said yet or the id is taken, FloorExceeded.
         """
+        if to is not None:  # before a summary is paid for
+            await check_unused(self._shared.store, to)
         state, boundary = await self._plan_handoff(goal, text)
         path = state.entries()
         link = Link(self._shared.id, "handoff", "from", path[-1].id if path else None, goal or "")
@@ -197,13 +199,21 @@ async def handed_from(store: Store, session: str) -> list[str]:
 
 async def begin(store: Store, session: str, entries: Sequence[Entry]) -> None:
     """Write the first entries of a new session; raises InputError if the id is taken."""
-    taken = InputError(f"a session {session!r} exists already: give another id")
-    if await store.info(session) is not None:
-        raise taken
+    await check_unused(store, session)
     try:
         await store.append(session, entries, seen=None)
     except LeafMoved as error:
-        raise taken from error
+        raise _taken(session) from error
+
+
+async def check_unused(store: Store, session: str) -> None:
+    """Raise InputError if a session with this id exists."""
+    if await store.info(session) is not None:
+        raise _taken(session)
+
+
+def _taken(session: str) -> InputError:
+    return InputError(f"a session {session!r} exists already: give another id")
 
 
 async def is_start(store: Store, session: str, boundary: str) -> bool:
