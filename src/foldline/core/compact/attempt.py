@@ -113,12 +113,9 @@ def ledger_of(job: CompactionInput, folded: Sequence[Said], kept: Sequence[Said]
     new = collect(messages, before.constraints)
     earlier, later = tracked(job.state.notes, before.files, new.files, messages)
     combined = merge(with_next(merge(before, earlier), new), later)
-    rest = clean(kept)
-    return redact_facts(current(combined, rest), _said(messages) | _said(rest))
-
-
-def _said(entries: Sequence[Said]) -> set[str]:
-    return {part.text for entry in entries for part in entry.message.parts if isinstance(part, Text)}
+    tail = clean(kept)
+    read = {part.text for one in (*messages, *tail) for part in one.message.parts if isinstance(part, Text)}
+    return redact_facts(current(combined, tail), read)
 
 
 def summary_request(proposal: Proposal, kind: RequestKind, goal: str | None, tokens: int) -> SummaryRequest:
@@ -223,7 +220,10 @@ def _boundary(proposal: Proposal, reply: SummaryReply) -> Compacted:
     choice, frame, job = proposal.choice, proposal.frame, proposal.job
     messages = [*choice.folded, *choice.quoted, *choice.kept]
     constraints = with_proven(proposal.ledger.constraints, _new_rules(proposal, reply), messages)
-    ledger = msgspec.structs.replace(_carried_ledger(proposal, reply), constraints=constraints)
+    ledger = bounded(proposal.ledger)
+    if reply.ledger is not None:
+        ledger = redact_facts(reply.ledger, set(strings_in(proposal.ledger)))
+    ledger = msgspec.structs.replace(ledger, constraints=constraints)
     joined = tuple(entry.id for entry in choice.joined)
     leading = (e.id for e in proposal.base.leading if job.carry.replaces.get(e.id) not in joined)
     if reply.summarizer not in (OFFLINE, EDITED):  # the model has merged the earlier summaries
@@ -240,13 +240,6 @@ def _boundary(proposal: Proposal, reply: SummaryReply) -> Compacted:
         edits=tuple(flat(choice.edits)),
         ledger=msgspec.to_builtins(ledger),
     )
-
-
-def _carried_ledger(proposal: Proposal, reply: SummaryReply) -> Ledger:
-    """Return the ledger for the next fold: what the summariser says is left to tell, without secrets."""
-    if reply.ledger is None:
-        return bounded(proposal.ledger)
-    return redact_facts(reply.ledger, set(strings_in(proposal.ledger)))
 
 
 def _new_rules(proposal: Proposal, reply: SummaryReply) -> list[ConstraintFact]:
@@ -350,9 +343,8 @@ def _dropped(proposal: Proposal, boundary: Compacted) -> dict[str, list[str]]:
         if entry not in kept:
             key = "instructions" if kind == "instructions" else "earlier_summaries"
             dropped.setdefault(key, []).append(name)
-    state, shown_marks = proposal.job.state, {mark.entry for mark in boundary.checkpoint.marks}
-    if missing := [
-        mark for mark in state.marks.values() if mark.entry not in shown_marks | state.pins.keys()
-    ]:
+    state = proposal.job.state
+    shown = {mark.entry for mark in boundary.checkpoint.marks} | state.pins.keys()
+    if missing := [mark for mark in state.marks.values() if mark.entry not in shown]:
         dropped["marks"] = [named(redact(mark.text)) for mark in missing]
     return dropped
