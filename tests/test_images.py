@@ -123,7 +123,7 @@ async def test_a_session_reduces_them_at_boundaries_alone_and_undoes_it() -> Non
 async def test_a_request_of_too_many_images_is_folded_as_one_that_did_not_fit() -> None:
     refused = RuntimeError("too many images and documents: 104 + 1 > 100")
     window = foldline.Window(context=1_000_000, output=1_000)
-    async with foldline.open("memory://", "s", window=window) as session:
+    async with foldline.open("memory://", "s", window=window, policy="claude-code") as session:
         await session.append(*talk(105), {"role": "user", "content": "Next?"})
         assert json.dumps(await session.context()).count(PICTURE) == 105
         assert json.dumps(await session.overflowed(refused)).count(PICTURE) < 100
