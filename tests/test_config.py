@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from foldline.config import Settings, own_stamp, own_tokens, settings
+from foldline.core.decide.presets import resolve
+from foldline.core.measure.window import Window
 from foldline.errors import InputError, PolicyError
 
 
@@ -169,6 +171,21 @@ def test_what_is_asked_of_every_summary_is_a_setting_over_any_policy(home, here)
     known = read(home, here)
     assert known.find_policy("pi").summary_instructions == "Quote SQL."
     assert known.user_policies()["mine"].summary_instructions == "Quote C."
+
+
+def test_the_compaction_settings_hold_over_what_a_policy_sets_for_a_model(home, here):
+    put(
+        home,
+        "[compaction]\nkeep = 5_000\nreserved_output = 50_000\n"
+        '[policies.mine.per_model."claude-"]\nkeep = 9_000\nhard = "90%"\nmin_gain = 7\nenabled = true\n',
+    )
+    known = read(home, here, FOLDLINE_DISABLE_AUTOCOMPACT="1")
+    window = Window(context=200_000, output=8_000)
+    mine = resolve(known.find_policy("mine"), "anthropic:claude-sonnet-4-5", window)
+    assert (mine.keep.amount.tokens, mine.hard.less, mine.min_gain.tokens) == (5_000, 50_000, 7)
+    assert not mine.enabled
+    codex = resolve(known.find_policy("codex"), "openai:o3", window)  # its `limits` say 180,000
+    assert codex.hard.less == 50_000
 
 
 def test_the_settings_of_the_documentation_are_understood(home, here):

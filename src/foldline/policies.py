@@ -155,10 +155,16 @@ class CompactionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     certify: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
     def over(self, policy: Policy) -> Policy:
-        """Return the policy with these overrides."""
-        fields = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
-        if "hard" in fields:
-            fields["hard"] = f"-{fields['hard']}"
+        """Return the policy with these overrides, also over its `limits` and what it sets `per_model`."""
+        given = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+        if "hard" in given:
+            given |= {"hard": f"-{given['hard']}", "limits": {}}
+        fields = _reserves(given)
+        per_model = {
+            model: {name: value for name, value in changes.items() if name not in fields}
+            for model, changes in policy.per_model.items()
+        }
+        policy = msgspec.structs.replace(policy, per_model=per_model)
         return changed(policy, fields, where="[compaction]") if fields else policy
 
 

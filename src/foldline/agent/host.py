@@ -36,6 +36,7 @@ from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
 from foldline.errors import InputError
 from foldline.files import expanded
+from foldline.policies import CompactionSettings
 from foldline.providers import Provider, Retrying, get, missing
 from foldline.providers.access import unusable_certificates
 from foldline.session.events import EVERY, Event, WarningGiven
@@ -252,7 +253,7 @@ class Host:
 
     def with_autocompact(self, policy: Policy) -> Policy:
         """Return a policy, disabled if the user turned auto-compaction off."""
-        return policy if self.options.autocompact else msgspec.structs.replace(policy, enabled=False)
+        return policy if self.options.autocompact else CompactionSettings(enabled=False).over(policy)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, ReplyEnded):
