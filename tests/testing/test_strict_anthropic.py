@@ -20,8 +20,16 @@ def user(*blocks):
 
 THINK = {"type": "enabled", "budget_tokens": 2000}
 PAIR = [HI, by_model(use("t1"), use("t2"))]
+MARK = {"cache_control": {"type": "ephemeral"}}
+MARKED = user(*(text("Hello", **MARK) for _ in range(4)))
+FIVE = "A maximum of 4 blocks with cache_control may be provided. Found 5."
 
 BAD = {
+    "a mark too many, on a tool": (
+        {"messages": [MARKED], "tools": [{"name": "read", "input_schema": {"type": "object"}, **MARK}]},
+        FIVE,
+    ),
+    "a mark too many, on the request": ({"messages": [MARKED], "extra_body": MARK}, FIVE),
     "orphaned result": (
         {"messages": [user(result("t9"))]},
         (

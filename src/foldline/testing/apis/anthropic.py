@@ -13,6 +13,7 @@ from foldline.core.log.codec import encode
 from foldline.core.log.messages import Usage
 from foldline.dialects import get
 from foldline.dialects.anthropic.dialect import COMPACT, LEAST_TRIGGER
+from foldline.dialects.cache_marks import MARKS, marks
 from foldline.dialects.payload import fields_of, items_of
 from foldline.dialects.values import ANTHROPIC, Problem
 from foldline.testing.answers import FinishedReply, Refusal, fragments
@@ -56,7 +57,6 @@ _AT: Final = "messages.{n}.content.{place}"
 # The API's texts for broken rules of the dialect; `place` is the index of the block, `ids` those it names.
 _TEXTS: Final = {
     "list": "messages: at least one message is required",
-    "cache-marks": "{text}",
     "system": "system: Input should be a valid string or list of text blocks",
     "system-empty": "system: text content blocks must be non-empty",
     "text-surrogate": "The request body is not valid JSON: no low surrogate in string",
@@ -127,8 +127,12 @@ class AnthropicApi(ModelApi):
             raise Refusal(400, "messages: Input should be a valid list")
         problems = get(ANTHROPIC).validate(request.messages, request.system)
         for problem in problems:
-            if not _may_be_empty(problem, request.messages):
+            if problem.rule != "cache-marks" and not _may_be_empty(problem, request.messages):
                 raise Refusal(400, _problem_text(problem, problems, request.messages))
+        count = marks(request.messages, request.system, request.tools) + bool(body.get("cache_control"))
+        if count > MARKS:
+            text = f"A maximum of {MARKS} blocks with cache_control may be provided. Found {count}."
+            raise Refusal(400, text)
         _check_thinking(request, cap)
         _check_signatures(request, signer)
         if request.messages[-1].get("role") == "assistant" and (request.thinking or not prefill):
