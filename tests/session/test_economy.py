@@ -3,10 +3,12 @@
 import asyncio
 import time
 
+import msgspec
 import pytest
-from tests.support.live import Gate, answer, grow_to, prompt, session_on
+from tests.support.live import Gate, answer, context_at, grow_to, prompt, run_turns, session_on
 from tests.support.waiting import until as settled
 
+from foldline.core.decide.ask import Nothing
 from foldline.core.decide.price import Cache
 from foldline.core.log.entries import Compacted
 from foldline.core.log.messages import Message, Text, Usage
@@ -117,3 +119,53 @@ async def test_a_summary_is_asked_for_with_the_sessions_next_request_as_it_was_t
     assert (prefix.model, prefix.dialect, prefix.window) == (MODEL, "anthropic", session.setup.window)
     assert (prefix.messages, prefix.system, prefix.tools) == (messages, "Be brief.", None)
     assert (prefix.tokens, prefix.cache.tokens) == (tokens, 500)
+
+
+# ---- what was paid for summaries that are not used
+
+
+class Paid(Gate):
+    """Each reply costs a quarter of a dollar."""
+
+    async def summarize(self, request):
+        reply = await super().summarize(request)
+        return msgspec.structs.replace(reply, usage=Usage(input=1_000, output=100), price=0.25)
+
+
+def costs_all(paid, receipt):
+    """Whether a receipt has the cost of all replies so far, and says that some were not used."""
+    told = [note for note in receipt.notes if note.endswith("for earlier summaries that were not used")]
+    assert (receipt.price, receipt.usage.input) == (paid.asked * 0.25, paid.asked * 1_000)
+    return told == [
+        f"the figures include ${(paid.asked - 1) * 0.25:.4f} for earlier summaries that were not used"
+    ]
+
+
+async def test_the_next_fold_has_the_cost_of_a_summary_that_gained_nothing(store):
+    model = Paid(opened=True)
+    session = session_on(store, model)
+    await run_turns(session, 2, lines=0)
+    outcome = await session.compact()
+    assert isinstance(outcome, Nothing)
+    assert (outcome.why, model.asked) == ("no_gain", 1)
+    await run_turns(session, 6, 2)
+    assert costs_all(model, await session.compact())
+    await run_turns(session, 6, 8)
+    assert (await session.compact()).price == 0.25, "it is counted once"
+
+
+@pytest.mark.parametrize("undo", [False, True])
+async def test_the_next_fold_has_the_cost_of_a_draft_that_was_dropped(store, undo):
+    model = Paid(opened=True)
+    session = session_on(store, model)
+    await run_turns(session, 6)
+    await session.compact()
+    before, model.asked = model.asked, 0
+    number = await context_at(session, SOFT, 6)
+    await settled(lambda: session._compactor.drafts.ready is not None)
+    await session.append(answer(number))
+    if undo:
+        await session.undo()
+    receipt = await session.compact()
+    assert (before, model.asked) == (1, 2)
+    assert costs_all(model, receipt)

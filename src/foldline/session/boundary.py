@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from foldline.core.checkpoint.obtain import FREE, Cost
 from foldline.core.checkpoint.request import Prefix
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.fold_request import number_of
@@ -21,6 +22,7 @@ from foldline.core.compact.rebase import VOID, Draft, drafted, rebased
 from foldline.core.cut.edits import folds
 from foldline.core.decide.ask import FoldRange, FoldRequest, Nothing
 from foldline.core.decide.breaker import Failure
+from foldline.core.decide.price import added, dollars
 from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Reason, Receipt, Said
 from foldline.core.measure.tokens import Counter
 from foldline.core.secrets.entries import CleanEntries
@@ -74,6 +76,7 @@ class BoundaryMaker:
         self._model = shared.model
         self._events = shared.events
         self.certifier = Certifier(shared)
+        self._unused = FREE  # the cost of summaries that no boundary has; the next fold's receipt includes it
 
     # ---- making a boundary; the lock is held to take the work, and not while it is done
 
@@ -109,14 +112,37 @@ class BoundaryMaker:
         total = info.messages if info else 0
         watched = spans.TracedSummarizer(self._shared.summarizer, opened, work.size, counter, total)
         streams = waited and self._events.has_listeners(SummaryStreamed.name)
-        outcome = await self.execute(work, watched, self._emit_summary if streams else None)
+        try:
+            outcome = await self.execute(work, watched, self._emit_summary if streams else None)
+            if isinstance(outcome, Compacted):
+                outcome = await self.certifier.certify(work.entries, outcome, work.ask.policy)
+        except BaseException:
+            self.left_unused(watched.cost)
+            raise
         if isinstance(outcome, Nothing):
+            self.left_unused(watched.cost)
             return outcome
-        if isinstance(outcome, Compacted):
-            outcome = await self.certifier.certify(work.entries, outcome, work.ask.policy)
         spent = round((time.perf_counter() - started) * 1000, 3)
         receipt = msgspec.structs.replace(outcome.receipt, duration_ms=spent)
         return msgspec.structs.replace(outcome, receipt=receipt)
+
+    def left_unused(self, spent: Cost | Receipt) -> None:
+        """Report the cost of a summary whose boundary was not appended."""
+        self._unused = _sum(self._unused, spent)
+
+    def _with_unused(self, boundary: Compacted | Pruned) -> Compacted | Pruned:
+        """Return a fold whose receipt includes the cost of the summaries before it that were not used."""
+        unused, receipt = self._unused, boundary.receipt
+        if unused == FREE or not folds(boundary):
+            return boundary
+        tokens = unused.usage.total if unused.usage is not None else 0
+        amount = f"{tokens:,} tokens" if unused.price is None else dollars(unused.price)
+        note = f"the figures include {amount} for earlier summaries that were not used"
+        total = _sum(unused, receipt)
+        receipt = msgspec.structs.replace(
+            receipt, usage=total.usage, price=total.price, notes=(*receipt.notes, note)
+        )
+        return msgspec.structs.replace(boundary, receipt=receipt)
 
     async def execute(
         self, work: BoundaryWork, summarizer: Summarizer, on_text: Callable[[str | None], None] | None
@@ -167,16 +193,20 @@ class BoundaryMaker:
             result = rebased(CompactionInput(state, now, self._model.setup.counter), draft)
             if isinstance(result, Nothing):
                 break
-            boundary = msgspec.structs.replace(result.boundary, at=time.time())
+            boundary = self._with_unused(msgspec.structs.replace(result.boundary, at=time.time()))
             entry = await self._cursor.commit(boundary, self._model.notes(), result.after)
             if entry is not None:
+                self._unused = FREE if folds(boundary) else self._unused
                 self.announce(entry, boundary, opened, waited=waited)
                 return boundary.receipt
         else:
             result = VOID
         if result is VOID:
             result = Nothing("nothing_new", "another boundary came first")
-        return await self.idle(ask, result) if waited else result
+        if not waited:
+            return result
+        self.left_unused(draft.boundary.receipt)
+        return await self.idle(ask, result)
 
     async def idle(self, ask: FoldRequest, outcome: Nothing) -> Nothing:
         """Report that no boundary was made; triggers then wait until the view has grown."""
@@ -224,6 +254,11 @@ def _plan_steps(entries: list[Entry], ask: FoldRequest, counter: Counter, clean:
     """
     state = ViewState(entries, counter=counter, clean=clean)
     return (yield from plan(CompactionInput(state, ask, counter, scale=scaled)))
+
+
+def _sum(first: Cost, second: Cost | Receipt) -> Cost:
+    prices = [price for price in (first.price, second.price) if price is not None]
+    return Cost(added(first.usage, second.usage), sum(prices) if prices else None)
 
 
 def failure_of(error: Exception) -> Failure:

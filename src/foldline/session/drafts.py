@@ -15,7 +15,7 @@ from foldline.core.compact.rebase import Draft, holds, pays
 from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.breaker import Failure
 from foldline.core.decide.triggers import StartDraft
-from foldline.core.log.entries import Receipt
+from foldline.core.log.entries import Compacted, Receipt
 from foldline.core.view import ViewState
 from foldline.errors import FoldlineError
 from foldline.session import spans
@@ -168,6 +168,7 @@ class Drafts:
 
         Returns how many processes have died while making it.
         """
+        self._count_unused()
         await self.leave()
         try:
             return await self._shared.jobs.cancel(self._shared.id)
@@ -193,7 +194,17 @@ class Drafts:
         size = ask.overhead_tokens + self._shared.cursor.state.tokens
         with spans.compaction(self._shared.id, ask.reason, size) as opened:
             outcome = await self._maker.commit(draft, ask, opened, waited=False)
-        if isinstance(outcome, Nothing) and outcome.why == "signed_thinking":
-            return outcome
+        if isinstance(outcome, Nothing):
+            if outcome.why == "signed_thinking":
+                return outcome
+            self._count_unused()
         self.drop()
         return outcome if isinstance(outcome, Receipt) else None
+
+    def _count_unused(self) -> None:
+        """Count the cost of the ready draft as unused, unless another process has committed it."""
+        draft, newest = self.ready, self._shared.cursor.state.boundary
+        if draft is None or not isinstance(draft.boundary, Compacted):
+            return
+        if newest is None or newest.checkpoint.summary != draft.boundary.checkpoint.summary:
+            self._maker.left_unused(draft.boundary.receipt)

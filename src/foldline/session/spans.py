@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from foldline.core.checkpoint.obtain import FREE
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.log.entries import Compacted, Pruned
 from foldline.core.measure.tokens import Counter
@@ -59,7 +60,10 @@ def record_commit(opened: Span, boundary: Compacted | Pruned, *, drafted: bool) 
 
 
 class TracedSummarizer:
-    """A summariser that records its requests and replies in a span; the session has `total` messages."""
+    """A summariser that records its requests and replies in a span; the session has `total` messages.
+
+    `cost` is that of all replies.
+    """
 
     def __init__(
         self,
@@ -74,6 +78,7 @@ class TracedSummarizer:
         self._tokens_before = tokens_before
         self._counter = counter
         self._total = total
+        self.cost = FREE
 
     @property
     def name(self) -> str:
@@ -94,6 +99,7 @@ class TracedSummarizer:
             },
         )
         reply = await request_summary(self._summarizer, request, aside=True)
+        self.cost = self.cost.plus(reply)
         self._span.event(
             COMPLETE,
             {
