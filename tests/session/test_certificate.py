@@ -6,7 +6,7 @@ import re
 import pytest
 from tests.support.live import policy_with, session_on
 
-from foldline.core.decide.price import Price
+from foldline.core.decide.price import Price, cost
 from foldline.core.measure.window import Window
 from foldline.providers import Patience
 from foldline.summarizers import ModelSummarizer
@@ -97,6 +97,7 @@ async def test_a_fold_that_changes_nothing_says_so(store, dialect):
     assert (found.whole_as_recorded, found.folded_as_recorded) == (4, 4)
     assert found.words in receipt.notes
     assert receipt.price > found.price > 0
+    assert receipt.price == pytest.approx(cost(receipt.usage, PRICE)), "the tokens are those of the price"
     assert [one.refused for one in model.requests if one.refused] == []
     made = await session.store.marks("s", kinds=["compacted"])
     assert made[-1].receipt.certificate == found

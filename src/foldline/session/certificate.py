@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, Final
 
 import msgspec
 
 from foldline.core.compact.certify import DecidedTwice, Decision, action_of, certificate, decisions
 from foldline.core.decide.policy import Policy
+from foldline.core.decide.price import added
 from foldline.core.log.entries import Compacted, Entry, Receipt
+from foldline.core.log.messages import Usage
 from foldline.core.view import ViewState
 from foldline.core.view_items import Item, native_items
 from foldline.dialects import get
@@ -44,7 +47,7 @@ class Certifier:
         replayed = await asyncio.to_thread(self._decisions, entries, boundary, policy.certify)
         if not replayed:
             return _with_note(boundary, "not certified: no reply of the model stands behind the cut")
-        spent: list[float | None] = []
+        spent: list[tuple[Usage | None, float | None]] = []
         gate = asyncio.Semaphore(CONCURRENT)
 
         async def decide(decision: Decision) -> DecidedTwice | None:
@@ -60,11 +63,12 @@ class Certifier:
             return DecidedTwice(*actions)
 
         answers = await asyncio.gather(*map(decide, replayed))
-        prices = [usd for usd in spent if usd is not None]
+        prices = [usd for _, usd in spent if usd is not None]
         result = certificate(replayed, answers, model.name, sum(prices) if prices else None)
         receipt = boundary.receipt
         price = receipt.price if result.price is None else (receipt.price or 0.0) + result.price
-        receipt = msgspec.structs.replace(receipt, certificate=result, price=price)
+        usage = reduce(added, (usage for usage, _ in spent), receipt.usage)
+        receipt = msgspec.structs.replace(receipt, certificate=result, usage=usage, price=price)
         return _with_note(msgspec.structs.replace(boundary, receipt=receipt), result.words)
 
     async def with_estimate(self, entries: Sequence[Entry], boundary: Compacted, policy: Policy) -> Compacted:
@@ -100,13 +104,15 @@ class Certifier:
         before = ViewState(entries, counter=counter, clean=self._shared.cursor.state.clean.of(list(entries)))
         return decisions(before, before.with_boundary(boundary), most)
 
-    async def _decide(self, model: ModelSummarizer, items: Sequence[Item], spent: list[float | None]) -> Any:
+    async def _decide(
+        self, model: ModelSummarizer, items: Sequence[Item], spent: list[tuple[Usage | None, float | None]]
+    ) -> Any:
         """Return the model's reply to these items."""
         view, tools = self._shared.view, self._shared.model.setup.tools
         messages = get(view.dialect).render(native_items(items)).messages
         call = Call(messages=within_marks(messages, view.system, tools), system=view.system, tools=tools)
         reply, usd = await model.decide(call)
-        spent.append(usd)
+        spent.append((reply.usage, usd))
         return decode_reply(reply.native, view.dialect)
 
 
