@@ -55,6 +55,17 @@ async def test_a_changed_beginning_reads_nothing_back():
     assert (again.cache_read, again.cache_write > 1_400) == (0, True)
 
 
+async def test_a_model_reads_no_cache_of_another():
+    model = Scripted(lambda asked: "ok")
+    for dialect, content in (("anthropic", [text(LONG, **MARK)]), ("openai-chat", LONG)):
+        body = {"max_tokens": 100, "messages": [{"role": "user", "content": content}]}
+        read: list[int] = []
+        for name in ("a", "b", "a"):
+            wire = await model.answer(Asked(dialect, {**body, "model": name}))
+            read.append(get(dialect).decode_reply(wire.reply).usage.cache_read)
+        assert (read[:2], read[2] > 1_400) == ([0, 0], True)
+
+
 async def test_a_short_prompt_is_not_cached():
     model = Scripted(lambda asked: "ok")
     for _ in range(2):

@@ -60,7 +60,7 @@ class Meter:
         OpenAI caches every prefix; Anthropic only prefixes up to the last mark (`cache_control`).
         """
         pieces = self.pieces(request)
-        prefixes = _prefixes(request.dialect, pieces)
+        prefixes = _prefixes(request, pieces)
         total = prefixes[-1][1] if prefixes else 0
         read = max((tokens for key, tokens in prefixes if key in self._cached), default=0)
         if request.dialect == ANTHROPIC:
@@ -110,10 +110,10 @@ def unmarked(value: Any) -> Any:
     return value
 
 
-def _prefixes(dialect: str, pieces: list[Piece]) -> list[tuple[bytes, int]]:
-    """Return the digest and the tokens of each prefix of the prompt."""
+def _prefixes(request: Asked, pieces: list[Piece]) -> list[tuple[bytes, int]]:
+    """Return the digest and the tokens of each prefix of the prompt; a model reads only its own cache."""
     prefixes: list[tuple[bytes, int]] = []
-    key = dialect.encode()
+    key = encode([request.dialect, request.model])
     tokens = 0
     for piece in pieces:
         key = sha256(key + piece.digest).digest()
