@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.cli.calling import talk, write_lines
 
+import foldline
 from foldline.errors import InputError
 from foldline.lab.batch import MANIFEST, BatchFolder
 from foldline.lab.runner import LocalPool
@@ -74,6 +75,17 @@ def test_each_file_counts_once_and_names_that_clash_are_told_apart(archive, tmp_
     assert len(found) == len(set(found)) == 2
     assert all(name.startswith("a-") and name.endswith(".txt") for name in found)
     assert found == names(both, tmp_path / "out")
+
+
+def test_the_result_of_a_session_with_a_long_name_can_be_written(tmp_path):
+    url = f"sqlite:///{tmp_path / 'sessions.db'}"
+    for session in ("会议" * 60, "会议" * 61):
+        with foldline.open_sync(url, session) as opened:
+            opened.append({"role": "user", "content": "Hello"})
+    found = names([url], tmp_path / "out")
+    assert len(set(found)) == 2
+    for name in found:
+        (tmp_path / name).write_text("")
 
 
 def test_names_that_differ_in_case_alone_are_told_apart(tmp_path):

@@ -160,8 +160,9 @@ async def _leaves(store: Store, sessions: Sequence[str]) -> list[str]:
 
 
 def _as_path(session: str) -> str:
-    """Return a session's id as a file name."""
-    return re.sub(r"[^\w.-]", "_", session).lstrip(".")[:120] or "_"
+    """Return a session's id as a file name; a system limits its bytes."""
+    name = re.sub(r"[^\w.-]", "_", session).lstrip(".")[:120]
+    return name.encode()[:200].decode(errors="ignore") or "_"
 
 
 # ---- the entries of a file, in constant memory
