@@ -297,4 +297,4 @@ async def test_live_state_that_asks_its_own_session_is_refused_at_once(store, ca
     assert "cannot use its own session" in caplog.text
     assert "TimeoutError" not in caplog.text
     done.set()
-    assert await later[0], "what outlives the call is free again"
+    assert all(await asyncio.gather(*later)), "what outlives the call is free again"
