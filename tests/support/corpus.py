@@ -16,7 +16,7 @@ import foldline
 from foldline.catalogue import ModelInfo
 from foldline.core.checkpoint.checkpoint import Recognised, recognise
 from foldline.core.cut.pairing import unanswered_from
-from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.table import collect
 from foldline.core.log.codec import decode
 from foldline.core.log.entries import Said
@@ -102,17 +102,17 @@ def fold(loaded: Loaded, policy: str, target: int) -> Done:
     return fold_now(loaded, options)
 
 
-def cached_collect() -> Callable[[Sequence[Said], Sequence[ConstraintFact]], Ledger]:
+def cached_collect() -> Callable[[Sequence[Said], Ledger], Ledger]:
     """The real collection of facts, which answers the same question of many policies once.
 
     An entry's id is a hash of all before it, so the ids say what the entries are.
     """
-    answers: dict[tuple[tuple[ConstraintFact, ...], tuple[str, ...]], Ledger] = {}
+    answers: dict[tuple[Ledger, tuple[str, ...]], Ledger] = {}
 
-    def collected(entries: Sequence[Said], rules: Sequence[ConstraintFact] = ()) -> Ledger:
-        key = tuple(rules), tuple(entry.id for entry in entries)
+    def collected(entries: Sequence[Said], before: Ledger) -> Ledger:
+        key = before, tuple(entry.id for entry in entries)
         if key not in answers:
-            answers[key] = collect(entries, rules)
+            answers[key] = collect(entries, before)
         return answers[key]
 
     return collected

@@ -14,7 +14,7 @@ from foldline.core.checkpoint.state import is_done
 from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, Ledger, PlanStep
 from foldline.core.ledger.facts.outcomes import outcome
 from foldline.core.ledger.facts.touches import elsewhere
-from foldline.core.ledger.table import KINDS, bounded, collect, current, merge
+from foldline.core.ledger.table import KINDS, bounded, collect, current, extended, merge
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 
 
@@ -139,6 +139,34 @@ def test_files_that_were_changed_behind_the_last_commit_are_told():
     assert [fact.path for fact in first.uncommitted] == ["b.py"]
     assert [fact.path for fact in merge(first, later).uncommitted] == ["b.py", "c.py"]
     assert [fact.path for fact in merge(later, first).uncommitted] == ["b.py"]
+
+
+COMMITS = [
+    ran("git commit -m a", "[main 1a2b3c4] First\n"),
+    ran("git commit -m b", "[main 2b3c4d5] Second\n"),
+    ran("git commit --amend -m c", "[main 3c4d5e6] Better\n"),
+    ran("git commit --amend -m d", "[main 4d5e6f7] Better still\n"),
+    ran("git commit -qm e", ""),
+    ran("git reset --soft HEAD~1", ""),
+    ran("git reset HEAD^", ""),
+    ran("git push", "To example.org:a"),
+    ran("git push origin main", "To example.org:a"),
+    EDIT,
+]
+
+
+@given(st.lists(st.sampled_from(COMMITS), max_size=7, unique_by=id), st.data())
+def test_commits_and_changed_files_of_ranges_are_those_of_all_together(steps, data):
+    """Whatever is folded first, and kept beside it: no commit that was taken back, no push unseen."""
+    said, places = entries(*chain.from_iterable(steps)), st.integers(0, len(steps))
+    first, second, kept = sorted(2 * data.draw(places) for _ in range(3))
+    known = current(bounded(extended(Ledger(), said[:first])), said[first:second])
+    known = current(bounded(extended(bounded(known), said[first:kept])), said[kept:])
+    whole = collect(said)
+    assert [(fact.key, fact.pushed) for fact in known.commits] == [
+        (fact.key, fact.pushed) for fact in whole.commits
+    ]
+    assert [fact.path for fact in known.uncommitted] == [fact.path for fact in whole.uncommitted]
 
 
 def test_commits_stand_with_branch_and_push():

@@ -110,7 +110,7 @@ def ledger_of(job: CompactionInput, folded: Sequence[Said], kept: Sequence[Said]
     boundary, clean = job.state.boundary, job.state.clean
     before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()
     messages = without_carried(clean((*job.state.past, *folded)), job.carry.texts)
-    new = collect(messages, before.constraints)
+    new = collect(messages, before)
     earlier, later = tracked(job.state.notes, before.files, new.files, messages)
     combined = merge(with_next(merge(before, earlier), new), later)
     tail = clean(kept)

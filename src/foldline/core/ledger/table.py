@@ -12,8 +12,8 @@ import msgspec
 
 from foldline.core.cut.notes import without_recall
 from foldline.core.ledger.facts import constraints, files, items, met, runs
-from foldline.core.ledger.facts.actions import Stretch, stretch
-from foldline.core.ledger.facts.kinds import ConstraintFact, FileFact, Item, Ledger
+from foldline.core.ledger.facts.actions import NOTHING, Stretch, stretch
+from foldline.core.ledger.facts.kinds import FileFact, Item, Ledger
 from foldline.core.log.entries import Said
 
 
@@ -47,15 +47,14 @@ KINDS: Mapping[str, FactKind] = {
 }  # the names are the fields of Ledger
 
 
-def collect(
-    entries: Sequence[Said], rules: Sequence[ConstraintFact] = (), without: Collection[str] = ()
-) -> Ledger:
+def collect(entries: Sequence[Said], before: Ledger = NOTHING, without: Collection[str] = ()) -> Ledger:
     """Take every kind of fact from entries but those left out; what recall put into them is not taken as new.
 
-    `rules` are those that stood before them: the entries may end some.
+    `before` is what is known of what came before them: the entries may end its rules, and push its commits or
+    take them back.
     """
     entries = without_recall(entries)
-    found = msgspec.structs.replace(stretch(entries), rules=rules)
+    found = stretch(entries, before)
     facts: dict[str, Any] = {name: kind.collect(found) for name, kind in KINDS.items() if name not in without}
     turns = sum(item.kind == "user" for item in facts["items"])
     tokens = sum(entry.tokens for entry in entries)
@@ -93,13 +92,15 @@ def extended(ledger: Ledger, entries: Sequence[Said]) -> Ledger:
 
     The user's new words are read from the entries: an item may hold only a part of them.
     """
-    return with_next(ledger, collect(entries, ledger.constraints))
+    return with_next(ledger, collect(entries, ledger))
 
 
 def with_next(old: Ledger, new: Ledger) -> Ledger:
-    """Merge two ledgers of which the second has brought the rules of the first up to date."""
+    """Merge two ledgers of which the second has brought rules and commits of the first up to date."""
     merged = merge(old, msgspec.structs.replace(new, constraints=()))
-    return msgspec.structs.replace(merged, constraints=new.constraints)
+    return msgspec.structs.replace(
+        merged, constraints=new.constraints, commits=new.commits, uncommitted=new.uncommitted
+    )
 
 
 def bounded(ledger: Ledger) -> Ledger:
@@ -114,7 +115,7 @@ def current(folded: Ledger, kept: Sequence[Said]) -> Ledger:
     Kept entries are in the view word for word: only the state repeats what they say, no item does. Newer
     rules, plans and states of files and checks replace older ones.
     """
-    tail = collect(kept, folded.constraints, without=("names",))
+    tail = collect(kept, folded, without=("names",))
     full = with_next(folded, tail)
     ids = {entry.id for entry in kept}
     return msgspec.structs.replace(

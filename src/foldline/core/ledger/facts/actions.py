@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from textwrap import dedent
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -26,7 +26,7 @@ from foldline.core.ledger.facts.commands import (
     rows_of,
     strings,
 )
-from foldline.core.ledger.facts.kinds import CommitFact, ConstraintFact
+from foldline.core.ledger.facts.kinds import CommitFact, Ledger
 from foldline.core.ledger.facts.outcomes import FEW, RunEnd, fell, outcome, printed, refusal, says_error
 from foldline.core.ledger.facts.touches import (
     NEW,
@@ -393,23 +393,26 @@ def _argument(key: str, value: Any) -> str:
 # ---- a stretch of entries
 
 
+NOTHING: Final = Ledger()
+
+
 class Stretch(msgspec.Struct, frozen=True):
-    """Entries in order, their calls, the folder of the work, and the user's rules that stood before them."""
+    """Entries in order, their calls, the folder of the work, and what is known of what came before them."""
 
     entries: Sequence[Said]
     calls: Sequence[Use] = ()
     base: str = ""
-    rules: Sequence[ConstraintFact] = ()
+    before: Ledger = NOTHING
 
 
-def stretch(entries: Sequence[Said]) -> Stretch:
+def stretch(entries: Sequence[Said], before: Ledger = NOTHING) -> Stretch:
     """Read the calls of entries, and what each did."""
     entries = [_opened(entry) for entry in entries]
     calls = uses(entries)
     base = common_folder(path for use in calls for path in _places(use))
     for use in calls:
         use.done = action(use, base)
-    return Stretch(entries, calls, base)
+    return Stretch(entries, calls, base, before)
 
 
 def _opened(entry: Said) -> Said:

@@ -325,7 +325,7 @@ def standing(entries: Iterable[Said], before: Iterable[ConstraintFact] = ()) -> 
 
 def collect(found: Stretch) -> tuple[ConstraintFact, ...]:
     """Bring the rules that stood before a stretch of entries up to date."""
-    return standing(found.entries, found.rules)
+    return standing(found.entries, found.before.constraints)
 
 
 def merge(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from typing import TypeVar
 
 import msgspec
 
@@ -29,6 +30,7 @@ _TELL_BRANCH = frozenset(("status", "checkout", "switch", "branch"))
 _BRANCH = re.compile(r"^(?:On branch (\S+)|Switched to (?:a new )?branch '([^']+)'|\* (\S+))$", re.MULTILINE)
 _NO_PUSH = frozenset(("--dry-run", "-n", "--tags", "--delete"))
 _NOT_PUSHED = re.compile(r"^ ?! \[(?:remote )?rejected\]|failed to push|^fatal: ", re.MULTILINE)
+Cited = TypeVar("Cited", CommitFact, FileFact)
 Place = tuple[str, int]  # (entry id, index of the part)
 SCANNED = 12_000  # characters of a result that are read
 BESIDE = 5  # tokens of the words before each line
@@ -53,8 +55,7 @@ def _update(known: dict[str, PlanStep], step: PlanStep) -> None:
     """Put a task to those known; what an update does not say stays."""
     old = known.get(step.number, step)
     text = old.text if step.text == step.number else step.text
-    state = step.state or old.state or "pending"
-    known[step.number] = msgspec.structs.replace(step, text=text, state=state)
+    known[step.number] = msgspec.structs.replace(step, text=text, state=step.state or old.state or "pending")
 
 
 def merge_plan(old: Sequence[PlanStep], new: Sequence[PlanStep], _later: Ledger) -> tuple[PlanStep, ...]:
@@ -116,21 +117,38 @@ def merge_checks(old: Sequence[CheckFact], new: Sequence[CheckFact], later: Ledg
 
 
 def commits(found: Stretch) -> tuple[CommitFact, ...]:
-    """Take the commits that were made and not taken back; a push pushes those before it on its branches."""
+    """Take the commits that were made and not taken back; a push pushes those before it on its branches.
+
+    One of an earlier range to which a call goes back cites the call, so that it is not gone back from again.
+    """
+    old = _left_behind(found.before.commits, found)
+    cited = {entry for fact in old for entry in fact.entries}
     made: list[tuple[int, CommitFact]] = []
     pushed_at: dict[str, int] = {}  # the newest push of each branch; that of the one at work as "HEAD"
     for at, use in enumerate(found.calls):
-        if undone := _taken_back(use):
-            del made[-undone:]
+        undone = _taken_back(use)
+        left = max(0, len(made) - undone)
+        if (older := undone - len(made)) > 0 and use.entry not in cited:
+            old = old[:-older]
+            if old:
+                old[-1] = msgspec.structs.replace(old[-1], entries=(*old[-1].entries, use.entry))
+        del made[left:]
         if use.done is not None and use.done.commit is not None:
             made.append((at, use.done.commit))
         pushed_at |= dict.fromkeys(_pushed(use), at)
     return tuple(
         msgspec.structs.replace(
-            fact, pushed=at <= max(pushed_at.get("HEAD", -1), pushed_at.get(fact.branch, -1))
+            fact,
+            pushed=fact.pushed or at <= max(pushed_at.get("HEAD", -1), pushed_at.get(fact.branch, -1)),
         )
-        for at, fact in made
+        for at, fact in (*((0, fact) for fact in old), *made)
     )
+
+
+def _left_behind(facts: Sequence[Cited], found: Stretch) -> list[Cited]:
+    """Return facts of an earlier fold without those of entries that it kept, and that are read again."""
+    again = {entry.id for entry in found.entries}
+    return [fact for fact in facts if not fact.entries or not again.issuperset(fact.entries)]
 
 
 def _taken_back(use: Use) -> int:
@@ -147,7 +165,7 @@ def _taken_back(use: Use) -> int:
 
 def uncommitted(found: Stretch) -> tuple[FileFact, ...]:
     """Take the files that were changed after the last commit."""
-    changed: dict[str, FileFact] = {}
+    changed = {fact.path: fact for fact in _left_behind(found.before.uncommitted, found)}
     for use in found.calls:
         if use.done is not None and (use.done.commit is not None or _commits_silently(use)):
             changed.clear()
