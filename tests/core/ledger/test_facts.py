@@ -169,6 +169,18 @@ def test_commits_and_changed_files_of_ranges_are_those_of_all_together(steps, da
     assert [fact.path for fact in known.uncommitted] == [fact.path for fact in whole.uncommitted]
 
 
+def test_paths_of_later_folds_are_told_from_the_same_folder():
+    def reads(folder: str, name: str) -> list[Message]:
+        return [one for at in range(4) for one in used("Read", {"path": f"/home/me/{folder}/{name}{at}.py"})]
+
+    first = extended(Ledger(), entries(*reads("lamp", "a"), *reads("lamp/web", "b")))
+    plan = used("Write", {"path": "/home/me/.notes/plan.md", "content": "1. Go."})
+    for later in (plan, reads("lamp/web/src", "c"), ran("cd /home/me/lamp && make test", "9 passed")):
+        assert extended(first, entries(*later)).base == "/home/me/lamp/"
+    moved = entries(*(one for name in "abcdefgh" for one in reads("pier", name)))
+    assert extended(first, moved).base == "/home/me/pier/"
+
+
 def test_commits_stand_with_branch_and_push():
     made = of(
         *ran("git commit -m a", "[main 1a2b3c4] First\n"),

@@ -409,7 +409,10 @@ def stretch(entries: Sequence[Said], before: Ledger = NOTHING) -> Stretch:
     """Read the calls of entries, and what each did."""
     entries = [_opened(entry) for entry in entries]
     calls = uses(entries)
-    base = common_folder(path for use in calls for path in _places(use))
+    known = (fact.path for fact in before.files for _ in fact.entries)
+    base = common_folder((*known, *(path for use in calls for path in _places(use))))
+    if before.base.startswith(base) or base.startswith(before.base):
+        base = before.base or base  # what was folded earlier is told from that folder on
     for use in calls:
         use.done = action(use, base)
     return Stretch(entries, calls, base, before)
