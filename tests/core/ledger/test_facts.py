@@ -345,6 +345,12 @@ def todo(*steps: str, output: str = "ok") -> list[Message]:
     return used("TodoWrite", {"todos": [{"content": step, "status": "pending"} for step in steps]}, output)
 
 
+def test_an_update_that_says_no_state_leaves_that_of_an_earlier_fold():
+    first = of(*used("TaskUpdate", {"taskId": "3", "subject": "Read", "status": "completed"}))
+    later = extended(first, entries(*used("TaskUpdate", {"taskId": "3", "addBlocks": ["4"]})))
+    assert [(step.text, step.state) for step in later.plan] == [("#3 Read", "completed")]
+
+
 def test_a_step_that_begins_like_a_task_leaves_with_its_list():
     first, second = todo("#12 Fix the login", "Write docs"), todo("Plan the release")
     for found in (of(*first, *second), merge(of(*first), of(*second))):

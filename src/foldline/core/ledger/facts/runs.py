@@ -55,7 +55,7 @@ def _update(known: dict[str, PlanStep], step: PlanStep) -> None:
     """Put a task to those known; what an update does not say stays."""
     old = known.get(step.number, step)
     text = old.text if step.text == step.number else step.text
-    known[step.number] = msgspec.structs.replace(step, text=text, state=step.state or old.state or "pending")
+    known[step.number] = msgspec.structs.replace(step, text=text, state=step.state or old.state)
 
 
 def merge_plan(old: Sequence[PlanStep], new: Sequence[PlanStep], _later: Ledger) -> tuple[PlanStep, ...]:
