@@ -125,6 +125,18 @@ def test_a_push_that_was_rejected_pushes_nothing(output):
     assert [fact.pushed for fact in made.commits] == [False]
 
 
+def test_a_push_pushes_the_branches_that_git_names():
+    temporary = ran("git commit -m a", "[temp 1a2b3c4] First\n")
+    made = ran("git commit -m b", "[feature 2b3c4d5] Second\n")
+    for line in ("   1a2b3c4..2b3c4d5 ", " + 1a2b3c4...2b3c4d5", " * [new branch]      "):
+        output = f"remote: Hello\nTo example.org:a\n{line} feature -> feature (forced update)"
+        found = of(*temporary, *made, *ran("git push", output))
+        assert [fact.pushed for fact in found.commits] == [False, True]
+    fetched = "From example.org:a\n   1a2b3c4..2b3c4d5  feature    -> origin/feature\nEverything up-to-date"
+    pushed = of(*temporary, *ran("git pull && git push", fetched))
+    assert [fact.pushed for fact in pushed.commits] == [True]
+
+
 def test_thousands_of_runs_and_edits_come_to_an_end():
     many = [message for n in range(4_000) for message in (*ran(f"make test{n}", "1 passed"), *EDIT)]
     assert sum(fact.outdated for fact in of(*many).checks) == 4_000

@@ -29,6 +29,9 @@ _QUIET = re.compile(r"-[a-zA-Z]*q[a-zA-Z]*")
 _TELL_BRANCH = frozenset(("status", "checkout", "switch", "branch"))
 _BRANCH = re.compile(r"^(?:On branch (\S+)|Switched to (?:a new )?branch '([^']+)'|\* (\S+))$", re.MULTILINE)
 _NO_PUSH = frozenset(("--dry-run", "-n", "--tags", "--delete"))
+_PUSHED = re.compile(
+    r"^ [ +*] (?:\[new branch\]|[0-9a-f]{4,40}\.{2,3}[0-9a-f]{4,40}) +(\S+) +-> (?!origin/)", re.MULTILINE
+)
 _NOT_PUSHED = re.compile(r"^ ?! \[(?:remote )?rejected\]|failed to push|^fatal: ", re.MULTILINE)
 Cited = TypeVar("Cited", CommitFact, FileFact)
 Place = tuple[str, int]  # (entry id, index of the part)
@@ -209,10 +212,12 @@ def committed(found: Stretch) -> bool:
 
 
 def _pushed(use: Use) -> set[str]:
-    """Return the branches that a call pushes, "HEAD" for the one at work."""
+    """Return the branches that a call pushes, as git names them, "HEAD" for the one at work."""
     pushes = [step.words for step in use.steps if git_verb(step) == "push" and not _NO_PUSH & {*step.words}]
     if not pushes or use.passed is False or use.result is None or _NOT_PUSHED.search(use.output):
         return set()
+    if told := set(_PUSHED.findall(use.output)):
+        return told
     named = [
         word for words in pushes for word in words[words.index("push") + 1 :] if not word.startswith("-")
     ]
