@@ -78,6 +78,21 @@ def test_checks_of_two_ranges_are_those_of_both_together(steps, data):
     assert merge(first, collect(said[cut:])).checks == collect(said).checks
 
 
+@pytest.mark.parametrize(
+    "output",
+    [
+        "--- FAIL: TestLamp (0.09s)\nFAIL\nFAIL\texample.org/lamp\t0.1s\nok  \texample.org/pier\t0.3s",
+        "ok  \texample.org/pier\t0.3s\nFAIL\texample.org/lamp [build failed]\nFAIL",
+        '12 pass\n0 fail\nRan 12 tests across 2 files.\nerror: script "lint" exited with code 1',
+    ],
+)
+def test_a_run_that_says_it_failed_failed(output):
+    """A run of Go's tests has no counts, and its exit code is lost behind a pipe."""
+    found = of(*ran("make test", "ok"), *EDIT, *ran("make test", output))
+    assert [fact.passed for fact in found.checks] == [False]
+    assert "make test" in state.two_sentences(found)
+
+
 def test_a_check_is_outdated_when_a_file_is_changed_behind_it():
     found = of(*ran("make test", "9 passed"), *EDIT)
     assert checks(found) == [("make test", "9 passed", True, True)]
@@ -123,6 +138,25 @@ def test_a_shell_command_that_changes_a_file_makes_checks_outdated_and_a_failed_
 def test_a_push_that_was_rejected_pushes_nothing(output):
     made = of(*ran("git commit -m a", "[main 1a2b3c4] First\n"), *ran("git push", output))
     assert [fact.pushed for fact in made.commits] == [False]
+
+
+def test_a_file_that_was_put_back_is_not_changed_since_the_commit():
+    names = ("/home/me/lamp/src/a.py", "/home/me/lamp/src/b.py")
+    made = ran("git commit -m a", "[main 1a2b3c4] First\n")
+    work = [one for path in names for one in used("Edit", {"path": path, "old": "x", "new": "y"})]
+    for command, left in (
+        ("git checkout -- src/a.py", names[1:]),
+        ("git restore src/a.py ./src/b.py", ()),
+        ("git checkout -- .", ()),
+        ("git reset --hard", ()),
+        ("git restore --staged src/a.py", names),
+        ("git checkout src", names),
+    ):
+        found = of(*made, *work, *ran(command, ""))
+        assert tuple(fact.path for fact in found.uncommitted) == left, command
+    tests = ran("make test", "9 passed")
+    assert checks(of(*work, *tests, *ran("git checkout -- src/a.py", "")))[0][3] is True
+    assert checks(of(*work, *tests, *ran("git checkout main", "")))[0][3] is False
 
 
 def test_a_push_pushes_the_branches_that_git_names():

@@ -187,7 +187,7 @@ _DOES = {
     **dict.fromkeys(("cat", "head", "tail", "less", "more", "bat", "nl", "wc", "tac", "sed"), "read"),
     **dict.fromkeys(("rm", "unlink", "trash"), "deleted"),
     **dict.fromkeys(("touch", "tee"), "created"),
-    **dict.fromkeys(("cp", "mv", "restore"), "modified"),
+    **dict.fromkeys(("cp", "mv", "restore", "checkout"), "modified"),
 }
 _TRIVIAL = word_set(
     "ls ll la pwd cat head tail less more bat nl wc which whoami date true clear type file stat tree find fd "
@@ -230,13 +230,15 @@ def _by_name(step: Step) -> Iterator[Touch]:
     verb = git_verb(step)
     name = verb or step.name
     words = step.words[step.words.index(verb) + 1 :] if verb else step.words[1:]
+    if verb == "checkout":  # of files only: any other word is a branch
+        words = words[words.index("--") + 1 :] if "--" in words else ()
     files = [word for word in words if _is_file(word)]
     in_place = name in ("sed", "perl") and any(re.match(r"-\w*i", word) for word in words)
     if in_place or (name == "tee" and "-a" in words):
         yield from (Touch(path, "modified") for path in files)
     elif name in ("mv", "cp"):
         yield from _carried(files, words[-1:], moved=name == "mv")
-    elif name in _DOES and "--cached" not in words:
+    elif name in _DOES and not {"--cached", "--staged"} & {*words}:
         yield from (Touch(path, _DOES[name]) for path in files)
 
 

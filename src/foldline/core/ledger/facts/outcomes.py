@@ -17,7 +17,8 @@ from foldline.core.log.messages import ToolResult
 HEAD, TAIL = 600, 1_500  # characters at the two ends of a result in which its verdict is looked for
 _EXIT = re.compile(
     r"^\W{0,3}(?:(?:process |command )?exit(?:ed)? ?(?:with )?(?:code|status)|returncode)\W{0,3}(-?\d{1,9})\b"
-    r"|(?:\"exit_?code\"\s*:\s*|(?:completed|finished) with exit code |exit status )(-?\d{1,10})\b",
+    r"|(?:\"exit_?code\"\s*:\s*|(?:completed|finished) with exit code |exit status |\" exited with code )"
+    r"(-?\d{1,10})\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _ERROR_SAID = re.compile(
@@ -132,6 +133,7 @@ _VERDICT = re.compile(
     r"^(?:ok|PASS|FAIL)\b|test result: |All checks passed|no issues found|^Success\b|build succeeded",
     re.IGNORECASE,
 )
+_FAILED = re.compile(r"^(?:--- )?FAIL\b")  # Go's verdict on a test or a package, Jest's on a file
 _ENVELOPE = re.compile(
     r"\s*(?:> \S|Exit code\b|Wall time\b|Total output lines\b|Output:|Process exited|Chunk ID|Command exited|"
     r"\(no output\)|Original token|Process Group PGID|Background PIDs|Command:|Directory:|Signal:|Stderr:|"
@@ -154,8 +156,9 @@ def outcome(output: str, *, is_error: bool) -> RunEnd:
     lines = [line.strip() for line in _own(ends(text))]
     counts = [line for line in lines if _COUNTS.search(line) and len(line) <= 2 * LINE]
     bad = [line for line in counts if _BAD_COUNT.search(line)]
-    failed = is_error or bool(code) or bool(bad)
-    verdict = (bad or counts or [line for line in lines if _VERDICT.search(line)])[-1:]
+    fails = [line for line in lines if _FAILED.match(line)]
+    failed = is_error or bool(code) or bool(bad or fails)
+    verdict = (bad or counts or fails or [line for line in lines if _VERDICT.search(line)])[-1:]
     parts = [*(["exit " + str(code)] if code else []), *(cut(line, LINE) for line in verdict)]
     if failed:
         parts += [cut(line, LINE) for line in _first_error(lines, verdict)]

@@ -179,7 +179,22 @@ def uncommitted(found: Stretch) -> tuple[FileFact, ...]:
                 if touch.status != "read" and not elsewhere(touch.path, found.base)
             )
             changed |= {touch.path: FileFact(touch.path, touch.status, use.cites) for touch in touched}
+        if given_up := _given_up(use):
+            changed = {path: fact for path, fact in changed.items() if not f"/{path}".endswith(given_up)}
     return tuple(changed.values())
+
+
+def _given_up(use: Use) -> tuple[str, ...]:
+    """Return the ends of the paths that a call puts back as they are in the last commit; "" for all."""
+    found: list[str] = []
+    for step in use.steps if use.passed is not False and use.result is not None else ():
+        words, verb = step.words, git_verb(step)
+        if verb == "reset" and "--hard" in words:
+            found.append("")
+        elif (verb == "checkout" and "--" in words) or (verb == "restore" and "--staged" not in words):
+            given = words[words.index("--" if "--" in words else verb) + 1 :]
+            found += ["" if word == "." else f"/{word.removeprefix('./').lstrip('/')}" for word in given]
+    return tuple(found)
 
 
 def merge_uncommitted(
