@@ -173,3 +173,39 @@ def test_a_change_at_any_depth_stays_with_the_list_that_it_was_made_in(made, dia
             place.append("more")
     assert second == as_it_was, "a list handed out before the change"
     assert growing.messages(dialect, fold.items()) == as_it_was, "and one handed out after it"
+
+
+ITEMS = [
+    {"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c1", "output": "x"},
+]
+BLOCKS = [
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "read", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "x"}]},
+]
+CONVERSE = [
+    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c1", "name": "read", "input": {}}}]},
+    {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": "x"}]}}]},
+]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "loop"), [("openai-responses", ITEMS), ("anthropic", BLOCKS), ("bedrock-converse", CONVERSE)]
+)
+def test_ids_that_repeat_stay_unique_when_the_session_changes_to_another_dialect(dialect, loop):
+    """Local servers number the calls of each reply from 1; the native ones are renamed by edits."""
+    chat = [
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "x"},
+    ]
+    asked = [Message("user", (Text("Read it."),))]
+    for times in (1, 2):
+        before = [*asked, *decode("openai-chat", chat * times)]
+        fold = ViewState(
+            chain([*before, *decode(dialect, loop), *decode(dialect, loop)]).path(), counter=OFFLINE
+        )
+        messages, system = rendered(fold.view(), dialect)
+        assert get(dialect).validate(messages, system) == []

@@ -150,8 +150,11 @@ class Dialect(ABC):
         """
         items = items if self.references else results_in_words(items)
         bodies = [self._body(message, index) for index, (message, _) in enumerate(items)]
-        pairs = zip(items, bodies, strict=True)
-        writer = self._writer([(message, body) for (message, _), body in pairs if body is not None])
+        received: list[tuple[Message, Any]] = []  # with the call ids that are written
+        for index, ((message, edits), body) in enumerate(zip(items, bodies, strict=True)):
+            if body is not None:
+                received.append(((with_edits(message, edits, index) if edits else None) or message, body))
+        writer = self._writer(received)
         for index, ((message, edits), body) in enumerate(zip(items, bodies, strict=True)):
             if body is not None and self._is_system(body):
                 writer.native_system(self._edited_system(message, body, edits, index) if edits else body)
