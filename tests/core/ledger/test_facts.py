@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.support.talk import assistant, entries, user
 
 from foldline.core.checkpoint import state
+from foldline.core.checkpoint.page import compose, parse
 from foldline.core.checkpoint.state import is_done
 from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, Ledger, PlanStep
 from foldline.core.ledger.facts.outcomes import outcome
@@ -213,6 +214,13 @@ def test_commits_and_changed_files_of_ranges_are_those_of_all_together(steps, da
         (fact.key, fact.pushed) for fact in whole.commits
     ]
     assert [fact.path for fact in known.uncommitted] == [fact.path for fact in whole.uncommitted]
+
+
+def test_a_commit_that_a_page_tells_and_what_is_kept_shows_is_one():
+    said = entries(user("Go."), *ran("git commit -m a", "[main 1a2b3c4] First\n"))
+    page = compose(current(collect(said[:1]), said[1:]), 2_000, len).text
+    again = current(extended(parse(page), ()), said[1:])
+    assert [(fact.key, fact.pushed) for fact in again.commits] == [("1a2b3c4", False)]
 
 
 def test_paths_of_later_folds_are_told_from_the_same_folder():

@@ -139,13 +139,14 @@ def commits(found: Stretch) -> tuple[CommitFact, ...]:
         if use.done is not None and use.done.commit is not None:
             made.append((at, use.done.commit))
         pushed_at |= dict.fromkeys(_pushed(use), at)
-    return tuple(
-        msgspec.structs.replace(
+    known = {
+        fact.key: msgspec.structs.replace(
             fact,
             pushed=fact.pushed or at <= max(pushed_at.get("HEAD", -1), pushed_at.get(fact.branch, -1)),
         )
         for at, fact in (*((0, fact) for fact in old), *made)
-    )
+    }
+    return tuple(known.values())
 
 
 def _left_behind(facts: Sequence[Cited], found: Stretch) -> list[Cited]:
