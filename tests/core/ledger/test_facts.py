@@ -70,6 +70,9 @@ RUNS = [
 ]
 
 
+NO_CHANGES = [ran("make lint > lint.log", ""), ran("touch done", "")]
+
+
 @given(st.lists(st.sampled_from([*RUNS, EDIT]), max_size=8), st.data())
 def test_checks_of_two_ranges_are_those_of_both_together(steps, data):
     """A check that failed before the last fold and passes now is not reported as failing."""
@@ -99,6 +102,15 @@ def test_a_check_is_outdated_when_a_file_is_changed_behind_it():
     assert checks(found) == [("make test", "9 passed", True, True)]
     later = merge(of(*ran("make test", "9 passed")), of(*EDIT))
     assert checks(later) == checks(found)
+
+
+@given(st.lists(st.sampled_from([*RUNS, EDIT, *NO_CHANGES]), max_size=8), st.data())
+def test_checks_of_folds_and_of_what_is_kept_are_those_of_all_together(steps, data):
+    said, places = entries(*chain.from_iterable(steps)), st.integers(0, len(steps))
+    first, second, kept = sorted(2 * data.draw(places) for _ in range(3))
+    known = current(bounded(extended(Ledger(), said[:first])), said[first:second])
+    known = current(bounded(extended(bounded(known), said[first:kept])), said[kept:])
+    assert {*checks(known)} == {*checks(collect(said))}
 
 
 def test_runs_in_two_folders_are_two_checks():

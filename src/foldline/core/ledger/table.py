@@ -45,6 +45,7 @@ KINDS: Mapping[str, FactKind] = {
     "tools": FactKind(runs.tools, runs.merge_tools, 60),
     "names": FactKind(met.collect, met.merge, tuple),
 }  # the names are the fields of Ledger
+BROUGHT_UP_TO_DATE = ("constraints", "checks", "commits", "uncommitted")
 
 
 def collect(entries: Sequence[Said], before: Ledger = NOTHING, without: Collection[str] = ()) -> Ledger:
@@ -96,11 +97,9 @@ def extended(ledger: Ledger, entries: Sequence[Said]) -> Ledger:
 
 
 def with_next(old: Ledger, new: Ledger) -> Ledger:
-    """Merge two ledgers of which the second has brought rules and commits of the first up to date."""
+    """Merge two ledgers of which the second has brought rules, checks and commits of the first up to date."""
     merged = merge(old, msgspec.structs.replace(new, constraints=()))
-    return msgspec.structs.replace(
-        merged, constraints=new.constraints, commits=new.commits, uncommitted=new.uncommitted
-    )
+    return msgspec.structs.replace(merged, **{name: getattr(new, name) for name in BROUGHT_UP_TO_DATE})
 
 
 def bounded(ledger: Ledger) -> Ledger:

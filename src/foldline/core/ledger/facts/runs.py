@@ -33,7 +33,7 @@ _PUSHED = re.compile(
     r"^ [ +*] (?:\[new branch\]|[0-9a-f]{4,40}\.{2,3}[0-9a-f]{4,40}) +(\S+) +-> (?!origin/)", re.MULTILINE
 )
 _NOT_PUSHED = re.compile(r"^ ?! \[(?:remote )?rejected\]|failed to push|^fatal: ", re.MULTILINE)
-Cited = TypeVar("Cited", CommitFact, FileFact)
+Cited = TypeVar("Cited", CheckFact, CommitFact, FileFact)
 Place = tuple[str, int]  # (entry id, index of the part)
 SCANNED = 12_000  # characters of a result that are read
 BESIDE = 5  # tokens of the words before each line
@@ -76,9 +76,9 @@ def checks(found: Stretch) -> tuple[CheckFact, ...]:
 
     One is outdated when a file was changed after it; a failed edit changes none.
     """
-    runs: dict[str, CheckFact] = {}
-    ran_at: dict[str, int] = {}
-    changed_at = -1
+    runs = {fact.command: fact for fact in _left_behind(found.before.checks, found)}
+    ran_at = dict.fromkeys(runs, -1)
+    changed_at = -2
     for at, use in enumerate(found.calls):
         if _changes(use):
             changed_at = at
@@ -86,7 +86,10 @@ def checks(found: Stretch) -> tuple[CheckFact, ...]:
             fact = CheckFact(done.command, ended.text, ended.passed, use.cites, only_ran=not ended.counted)
             _ran_again(runs, fact)
             ran_at[done.command] = at
-    facts = (msgspec.structs.replace(run, outdated=ran_at[key] < changed_at) for key, run in runs.items())
+    facts = (
+        msgspec.structs.replace(run, outdated=run.outdated or ran_at[key] < changed_at)
+        for key, run in runs.items()
+    )
     return _checks_last(facts)
 
 
