@@ -32,8 +32,8 @@ from foldline.core.ledger.facts.touches import (
     NEW,
     OLD,
     WHOLE,
-    common_folder,
     elsewhere,
+    folder_of_work,
     patch_in,
     paths_in,
     relative,
@@ -410,9 +410,7 @@ def stretch(entries: Sequence[Said], before: Ledger = NOTHING) -> Stretch:
     entries = [_opened(entry) for entry in entries]
     calls = uses(entries)
     known = (fact.path for fact in before.files for _ in fact.entries)
-    base = common_folder((*known, *(path for use in calls for path in _places(use))))
-    if before.base.startswith(base) or base.startswith(before.base):
-        base = before.base or base  # what was folded earlier is told from that folder on
+    base = folder_of_work(before.base, (*known, *(path for use in calls for path in _places(use))))
     for use in calls:
         use.done = action(use, base)
     return Stretch(entries, calls, base, before)

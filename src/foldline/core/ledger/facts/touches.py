@@ -175,6 +175,15 @@ def common_folder(paths: Iterable[str]) -> str:
         best, held = folder, times if near else held
 
 
+def folder_of_work(known: str, paths: Iterable[str]) -> str:
+    """Return the folder of the work; one `known` stays while it lies around that of the paths, or inside it.
+
+    What was folded earlier is told from there on.
+    """
+    found = common_folder(paths)
+    return known if known and (known.startswith(found) or found.startswith(known)) else found
+
+
 def elsewhere(path: str, base: str) -> bool:
     """Whether an absolute path lies in another project than the folder of the work."""
     project = "/".join(base.rstrip("/").split("/")[: NEAR_ROOT + 1]) + "/"
