@@ -133,7 +133,8 @@ def main(*, full: bool = False) -> list[Row]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         model, _ = stack.enter_context(running("-c", MODEL, json.dumps(REPLY)))
         options = ("--port", "0", "--openai-upstream", model, "--window", "2000000", "--summaries", "offline")
-        serve = ("-m", "foldline", "serve", *options, "--store")
+        unfolded = ("--policy", "claude-code")  # it fills the window
+        serve = ("-m", "foldline", "serve", *options, *unfolded, "--store")
         memory, _ = stack.enter_context(running(*serve, "memory://"))
         sqlite, pid = stack.enter_context(running(*serve, f"sqlite:///{folder}/s.db"))
         for tokens in SIZES:

@@ -8,12 +8,16 @@ import statistics
 import time
 from typing import Any
 
+import msgspec
 from budgets.sessions import exchanges, prompt, reply
 from budgets.table import Row, cpu
 
 import foldline
 from foldline.bench.corpus import Talk
+from foldline.core.decide.policy import Policy
+from foldline.core.decide.presets import preset
 from foldline.core.log.entries import Checkpoint, Compacted, Receipt
+from foldline.core.measure.window import Amount
 
 SIZES = (1_000, 10_000, 100_000)
 TURNS = 100
@@ -67,11 +71,16 @@ async def fold(session: Any) -> None:
     assert await session._shared.cursor.commit(boundary)  # noqa: SLF001
 
 
+def without_folds(policy: str) -> Policy:
+    """Return a preset that looks as often as before whether to fold, and fills any window."""
+    return msgspec.structs.replace(preset(policy), soft=None, hard=Amount(fraction=1.0, of="usable"))
+
+
 async def measured(policy: str, *, usage: bool, folds: bool, sizes: tuple[int, ...]) -> list[float]:
     """Return what a turn takes at each size of the session. Where it `folds`, a view holds some 500 messages."""
-    window = 120_000 if folds else 10**10
+    window, chosen = (120_000, preset(policy)) if folds else (10**10, without_folds(policy))
     found: list[float] = []
-    async with foldline.open("memory://", "bench", window=window, policy=policy) as session:
+    async with foldline.open("memory://", "bench", window=window, policy=chosen) as session:
         commits, said = Commits(session.store), 0
         for size in sizes:
             while said < size:
@@ -87,7 +96,8 @@ async def measured(policy: str, *, usage: bool, folds: bool, sizes: tuple[int, .
 
 async def handed_out(natives: list[Any]) -> tuple[float, float]:
     """Return the CPU time, in seconds, of a context that folds nothing, and of writing it down as JSON."""
-    async with foldline.open("memory://", "bench", window=10**10) as session:
+    policy = without_folds("foldline")
+    async with foldline.open("memory://", "bench", window=10**10, policy=policy) as session:
         await session.append(*natives)
         view = await session.context()
         times: list[float] = []
